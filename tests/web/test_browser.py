@@ -15,10 +15,12 @@ import pytest
 from PIL import Image
 from tests.server.conftest import run_service
 
+import wsabie.samples
 from benchmarks.first_use import SCREENSHOTS
 from wsabie.samples import get_sample_path
 from wsabie.server.static_files import STATIC_FOLDER
 
+PHOTOS = Path(wsabie.samples.__file__).parent / "photos"
 WEB = Path(__file__).parents[2] / "web"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 
@@ -59,6 +61,39 @@ def test_from_a_new_collection_to_reviewed_suggestions(collection: Path) -> None
         )
     assert process.returncode == 0, process.stdout + process.stderr
     assert "every page: ok" in process.stdout
+
+
+@pytest.fixture
+def photos_with_bursts(tmp_path: Path) -> Path:
+    """91 photos with tags, and 12 without: three bursts of four, whose first photo is a sample."""
+    folder, samples = tmp_path / "photos", PHOTOS
+    folder.mkdir()
+    with (samples / "metadata.csv").open(encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    rows = rows[::2][:94]
+    with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["file_name", *header[1:]], *([Path(row[0]).name, *row[1:]] for row in rows[3:])])
+    for row in rows[3:]:
+        shutil.copy(samples / row[0], folder / Path(row[0]).name)
+    for burst, row in enumerate(rows[:3]):
+        with Image.open(samples / row[0]) as photo:
+            for shot in range(4):
+                exif = Image.Exif()
+                exif[0x0132] = exif.get_ifd(0x8769)[0x9003] = f"2026:05:0{burst + 1} 12:00:0{shot}"
+                cropped = photo.convert("RGB").crop((shot, shot, photo.width, photo.height))
+                cropped.save(folder / f"burst{burst}-{shot}.jpg", quality=90, exif=exif)
+    for command in ("init", "train"):
+        subprocess.run([sys.executable, "-m", "wsabie", "collection", command, folder], check=True, capture_output=True)
+    return folder
+
+
+def test_a_burst_is_one_card_and_each_of_its_pictures_can_be_changed_alone(photos_with_bursts: Path) -> None:
+    shots = os.environ.get("WSABIE_SCREENSHOTS")
+    with run_service(photos_with_bursts) as service:
+        words = ["node", "tests/bursts.mjs", str(service.base_url).rstrip("/"), *([shots] if shots else [])]
+        environment = {**os.environ, "CHROMIUM": CHROMIUM}
+        process = subprocess.run(words, cwd=WEB, env=environment, capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_a_new_user_of_a_thousand_pictures_reviews_after_three_commands(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ function item(id: number): ItemSummary {
     probability: null,
     hash: `fake${id}`,
     labels: [],
+    burst: id % 50 === 7 ? [id, id + 1, id + 2] : id % 50 === 8 ? [id - 1, id, id + 1] : id % 50 === 9 ? [id - 2, id - 1, id] : [],
   };
 }
 

@@ -23,8 +23,8 @@ const pages = {
   grid: [
     `/review?view=grid&label=${encodeURIComponent(label)}&order=best_probability`,
     async (page) => {
-      await page.locator('[data-at="0"] .verdict.accept').click();
-      await page.locator('[data-at="1"] .verdict.reject').click();
+      await page.locator('[data-at="0"] .decision.accept').click();
+      await page.locator('[data-at="1"] .decision.reject').click();
     },
   ],
   above: [`/review?label=${encodeURIComponent(label)}`, async (page) => page.getByRole("button", { name: /Accept all above/ }).click()],

@@ -1121,6 +1121,7 @@ export interface components {
             uncertainty: number | null;
             probability: number | null;
             labels: string[];
+            burst: number[];
             size: number | null;
             added_at: string;
             annotations: components["schemas"]["Annotation"][];
@@ -1151,6 +1152,7 @@ export interface components {
             uncertainty: number | null;
             probability: number | null;
             labels: string[];
+            burst: number[];
         };
         /** @description Long task that a person started. */
         Job: {
@@ -1544,6 +1546,7 @@ export interface components {
             uncertainty: number | null;
             probability: number | null;
             labels: string[];
+            burst: number[];
             label: string | null;
             score: number | null;
         };

@@ -115,7 +115,7 @@ function ItemView({ item, onStep, isFirst, isLast }: ItemViewProps): ReactNode {
               value={newLabel}
               onChange={setNewLabel}
               onPick={(label) => {
-                recordDecision(item.id, label, "accepted");
+                recordDecision([item.id], label, "accepted");
                 setNewLabel("");
               }}
               allowsNew
@@ -130,13 +130,14 @@ function ItemView({ item, onStep, isFirst, isLast }: ItemViewProps): ReactNode {
                 isCurrent={false}
                 isNumbered={false}
                 onHighlight={setHighlightedLabel}
-                onDecide={(tagRow, state) => recordDecision(item.id, tagRow.label, state)}
+                onDecide={(tagRow, state) => recordDecision([item.id], tagRow.label, state)}
               />
             ))}
           </ul>
           {rows.length === 0 && <p className="quiet">No label, and none is suggested.</p>}
           <RegionList item={item} />
         </section>
+        <PictureStrip title="Burst" items={item.burst.map((id) => ({ id, hash: null, path: `picture ${id}` }))} current={item.id} />
         <SimilarItems id={item.id} />
         <FileFacts item={item} />
       </div>
@@ -164,19 +165,31 @@ function RegionList({ item }: { item: ItemDetails }): ReactNode {
 function SimilarItems({ id }: { id: number }): ReactNode {
   const similarItems = useLoad(`similar ${id}`, (signal) => api.listSimilar(id, 12, signal));
   if (similarItems.error) return null; // no model yet
+  return <PictureStrip title="Similar" items={similarItems.value?.items ?? null} />;
+}
+
+interface PictureStripProps {
+  title: string;
+  items: readonly { id: number; hash: string | null; path: string }[] | null; // null while they load
+  current?: number;
+}
+
+function PictureStrip({ title, items, current }: PictureStripProps): ReactNode {
+  if (items?.length === 0) return null;
   return (
-    <section aria-label="Similar">
-      <h3>Similar</h3>
+    <section aria-label={title}>
+      <h3>{title}</h3>
       <div className="strip">
-        {(similarItems.value?.items ?? []).map((similarItem) => (
+        {(items ?? []).map((item) => (
           <button
-            key={similarItem.id}
+            key={item.id}
             type="button"
             className="strip-item"
-            aria-label={`Open ${getFileName(similarItem.path)}`}
-            onClick={() => openDialog("item", similarItem.id)}
+            aria-label={`Open ${getFileName(item.path)}`}
+            aria-current={item.id === current || undefined}
+            onClick={() => openDialog("item", item.id)}
           >
-            <img src={getThumbnailUrl(similarItem, 256)} alt="" loading="lazy" />
+            <img src={getThumbnailUrl(item, 256)} alt="" loading="lazy" />
           </button>
         ))}
       </div>

@@ -1,6 +1,6 @@
 /** Grid of the pictures for which one label is suggested. */
 
-import { type KeyboardEvent, type ReactNode, useEffect, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useState } from "react";
 import { getHeatMapUrl, getThumbnailUrl } from "../api/client";
 import type { ItemSummary } from "../api/types";
 import type { DecisionState } from "../api/client";
@@ -18,6 +18,7 @@ import { buildDecisionKey } from "../item/decision-key";
 import { siblingItems } from "../item/sibling-items";
 import { recordDecision } from "../item/decision";
 import { collectionVersion } from "../shell/collection";
+import { listBurst, listSiblings, requireCard, selectCards } from "./bursts";
 import type { Order } from "./page";
 
 const BUTTON_HEIGHT = 46;
@@ -37,24 +38,26 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
   const [stored, setStored] = useState({ key, at: 0 });
   const focus = stored.key === key ? stored.at : 0;
   const decisions = useStore(overlay);
-  useEffect(() => siblingItems.set(pages.items), [pages]);
+  const cards = useMemo(() => selectCards(pages.items), [pages, state.loadedCount]); // eslint-disable-line react-hooks/exhaustive-deps
+  const length = pages.length - pages.items.length + cards.length;
+  useEffect(() => siblingItems.set(listSiblings(cards, pages.items)), [pages, cards]);
   const getDecision = (item: ItemSummary): DecisionState | null => decisions.get(buildDecisionKey(item.id, label)) ?? null;
   const moveTo = (position: number): void => {
-    pages.require(position);
-    setStored({ key, at: Math.max(0, Math.min(pages.length - 1, position)) });
+    requireCard(pages, cards, position);
+    setStored({ key, at: Math.max(0, Math.min(length - 1, position)) });
   };
   const toggleDecision = (position: number, state: DecisionState): void => {
-    const item = pages.items[position];
-    if (item) recordDecision(item.id, label, getDecision(item) === state ? null : state);
+    const item = cards[position];
+    if (item) recordDecision(listBurst(item), label, getDecision(item) === state ? null : state);
   };
-  const openBefore = pages.items.slice(0, focus + 1).filter((item) => getDecision(item) === null);
+  const openBefore = cards.slice(0, focus + 1).filter((item) => getDecision(item) === null).flatMap(listBurst);
   const handleKey = (event: KeyboardEvent): void => {
     const state = ({ a: "accepted", " ": "accepted", r: "rejected", x: "rejected" } as const)[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (state) {
       toggleDecision(focus, state);
       moveTo(focus + 1);
-    } else if (event.key === "Enter") openDialog("item", pages.items[focus]?.id ?? 0);
+    } else if (event.key === "Enter") openDialog("item", cards[focus]?.id ?? 0);
     else return;
     event.preventDefault();
   };
@@ -68,7 +71,7 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
       description: "Accept all open ones up to here",
       run: () =>
         decide(
-          openBefore.map((item) => ({ item: item.id, label, state: "accepted" as const })),
+          openBefore.map((item) => ({ item, label, state: "accepted" as const })),
           `“${label}” accepted for ${formatCount(openBefore.length, "picture")}`,
         ),
     },
@@ -85,22 +88,22 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
   return (
     <>
       <p className="hint" aria-live="polite">
-        {state.total === null && !state.isComplete ? `${formatCount(state.loadedCount, "picture")} and more` : formatCount(pages.length, "picture")} · accept with <kbd>a</kbd>, reject with <kbd>r</kbd>, open
+        {state.total === null && !state.isComplete ? `${formatCount(cards.length, "picture")} and more` : formatCount(length, "picture")} · accept with <kbd>a</kbd>, reject with <kbd>r</kbd>, open
         with <kbd>Enter</kbd>
       </p>
       <Grid
         key={key}
         name={`Pictures for which ${label} is suggested`}
         scrollKey={key}
-        length={pages.length}
+        length={length}
         focus={focus}
         minWidth={150}
         extraHeight={BUTTON_HEIGHT}
         onMove={moveTo}
         onKey={handleKey}
-        onVisible={(lastPosition) => pages.require(lastPosition)}
+        onVisible={(lastPosition) => requireCard(pages, cards, lastPosition)}
         renderCell={(position, props) => {
-          const item = pages.items[position];
+          const item = cards[position];
           return (
             <SuggestedPicture
               key={position}
@@ -132,19 +135,21 @@ function SuggestedPicture({ item, label, state, props, onFocus, onDecide }: Sugg
   const debouncedHover = useDebounced(isHovered, 200);
   const canWrite = useWritePermission();
   const name = item ? getFileName(item.path) : `picture ${formatNumber(props["data-at"] + 1)}, not loaded yet`;
+  const alikeCount = item?.burst.length ? `, ${formatNumber(item.burst.length)} alike` : "";
   return (
     <div
       role="gridcell"
       className={`suggestion ${state ?? ""}`}
-      aria-label={`${name}${item?.probability != null ? ` ${formatPercent(item.probability)}` : ""}${state ? `, ${state}` : ""}`}
+      aria-label={`${name}${alikeCount}${item?.probability != null ? ` ${formatPercent(item.probability)}` : ""}${state ? `, ${state}` : ""}`}
       onFocus={onFocus}
       onPointerEnter={(event) => setIsHovered(event.pointerType === "mouse")}
       onPointerLeave={() => setIsHovered(false)}
       {...props}
     >
-      <div className="tile" title={item?.path} onClick={() => item && openDialog("item", item.id)}>
+      <div className={item?.burst.length ? "tile burst" : "tile"} title={item?.path} onClick={() => item && openDialog("item", item.id)}>
         {item && <img src={getThumbnailUrl(item, 256)} alt="" loading="lazy" decoding="async" draggable={false} />}
         {item && isHovered && debouncedHover && <img className="tile-heat" src={getHeatMapUrl(item.id, label)} alt="" />}
+        {item && item.burst.length > 0 && <span className="tile-alike">{formatNumber(item.burst.length)} alike</span>}{" "}
         {item?.probability != null && <span className="tile-p">{formatPercent(item.probability)}</span>}
       </div>
       {item && canWrite && (

@@ -1,6 +1,6 @@
 /** Review of one picture and its suggested labels. */
 
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { getHeatMapUrl, getThumbnailUrl } from "../api/client";
 import type { ItemSummary, ItemDetails } from "../api/types";
 import type { DecisionState } from "../api/client";
@@ -21,6 +21,7 @@ import { type TagRow, buildTagRows } from "../item/tag-rows";
 import { recordDecision } from "../item/decision";
 import { collectionVersion } from "../shell/collection";
 import { notify } from "../base/notifications";
+import { findCard, listBurst, listSiblings, requireCard, selectCards } from "./bursts";
 import type { Order } from "./page";
 
 const PREFETCH_COUNT = 4;
@@ -39,37 +40,38 @@ export function PictureReview({ label, order }: { label: string; order: Order })
     version,
   );
   const id = Number(params.get("at")) || null;
-  const foundPosition = id === null ? 0 : pages.items.findIndex((item) => item.id === id);
+  const cards = useMemo(() => selectCards(pages.items), [pages, state.loadedCount]); // eslint-disable-line react-hooks/exhaustive-deps
+  const foundPosition = id === null ? 0 : findCard(cards, id);
   const details = useDetails();
-  const position = findOpenItem(pages.items, Math.max(0, foundPosition), 1, details) ?? Math.max(0, foundPosition);
+  const position = findOpenItem(cards, Math.max(0, foundPosition), 1, details) ?? Math.max(0, foundPosition);
   const showPicture = (target: number): void => {
-    const item = pages.items[target];
+    const item = cards[target];
     if (item) updateSearchParams({ at: item.id }, { replace: true });
   };
   useEffect(() => {
-    pages.require(position + 2 * PREFETCH_COUNT);
-    for (let i = position; i <= position + PREFETCH_COUNT; i += 1) if (pages.items[i]) prefetch(pages.items[i]!);
-  }, [pages, position, state.loadedCount]);
-  useEffect(() => siblingItems.set(pages.items), [pages]);
+    requireCard(pages, cards, position + 2 * PREFETCH_COUNT);
+    for (const card of cards.slice(position, position + PREFETCH_COUNT + 1)) prefetch(card);
+  }, [pages, cards, position]);
+  useEffect(() => siblingItems.set(listSiblings(cards, pages.items)), [pages, cards]);
 
-  const item = pages.items[position];
+  const item = cards[position];
   if (state.error && !item) return <ErrorMessage error={state.error} onRetry={pages.retry} />;
-  if (state.isComplete && findOpenItem(pages.items, 0, 1, details) === null) return <NothingOpen label={label} />;
+  if (state.isComplete && findOpenItem(cards, 0, 1, details) === null) return <NothingOpen label={label} />;
   if (!item) return <div className="review-item" aria-busy="true" />;
   return (
     <ReviewedPicture
       item={item}
       position={position}
-      total={state.isComplete ? pages.items.length : state.total}
+      total={state.isComplete ? cards.length : state.total}
       onNext={() => {
-        const next = findOpenItem(pages.items, position + 1, 1, details);
+        const next = findOpenItem(cards, position + 1, 1, details);
         if (next === null) notify("That was the last one.");
         else showPicture(next);
       }}
-      onBack={() => showPicture(findOpenItem(pages.items, position - 1, -1, details) ?? position)}
+      onBack={() => showPicture(findOpenItem(cards, position - 1, -1, details) ?? position)}
       onUndo={() => {
         const undoneItem = undo();
-        const undonePosition = undoneItem === null ? -1 : pages.items.findIndex((other) => other.id === undoneItem);
+        const undonePosition = undoneItem === null ? -1 : findCard(cards, undoneItem);
         if (undonePosition >= 0 && undonePosition !== position) showPicture(undonePosition);
       }}
     />
@@ -122,6 +124,11 @@ function ReviewedPicture({ item, position, total, onNext, onBack, onUndo }: Revi
             {formatNumber(position + 1)}
             {total !== null && ` of ${formatCount(total, "picture")}`}
           </span>
+          {item.burst.length > 0 && (
+            <button type="button" className="link" onClick={() => openDialog("item", item.id)}>
+              {formatNumber(item.burst.length)} alike
+            </button>
+          )}
           <button type="button" className="link" onClick={() => openDialog("item", item.id)}>
             {getFileName(item.path)}
           </button>
@@ -158,7 +165,7 @@ function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDe
   const [newLabel, setNewLabel] = useState("");
   const canWrite = useWritePermission();
   const field = useRef<HTMLDivElement>(null);
-  const setDecision = (row: TagRow, state: DecisionState | null): void => recordDecision(detail.id, row.label, state);
+  const setDecision = (row: TagRow, state: DecisionState | null): void => recordDecision(listBurst(detail), row.label, state);
   const moveTo = (next: number): void => {
     const target = Math.max(0, Math.min(rows.length - 1, next));
     setPosition(target);
@@ -173,7 +180,7 @@ function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDe
   const openRows = rows.filter((row) => row.state === null);
   const rejectOpen = (): void => {
     decide(
-      openRows.map((row) => ({ item: detail.id, label: row.label, state: "rejected" as const })),
+      listBurst(detail).flatMap((item) => openRows.map((row) => ({ item, label: row.label, state: "rejected" as const }))),
       `${formatCount(openRows.length, "label")} rejected`,
     );
     onNext();
@@ -220,7 +227,7 @@ function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDe
           value={newLabel}
           onChange={setNewLabel}
           onPick={(label) => {
-            recordDecision(detail.id, label, "accepted");
+            recordDecision(listBurst(detail), label, "accepted");
             setNewLabel("");
           }}
           onEscape={() => (document.activeElement as HTMLElement | null)?.blur()}

@@ -90,6 +90,7 @@ bursts = sa.Table(
     metadata,
     sa.Column("hash", sa.String(32), primary_key=True),  # of a content
     sa.Column("leader", sa.String(32), nullable=False),  # hash of the first picture of its burst, maybe itself
+    sa.Index(None, "leader"),
 )
 """Bursts of contents, once their features are known (`learning.bursts`)."""
 

@@ -21,6 +21,7 @@ from wsabie.collection.db.tables import (
     Expression,
     Query,
     annotations,
+    bursts,
     item_scores,
     items,
     labels,
@@ -37,6 +38,8 @@ MAX_COUNTED = 5_000
 """Largest number of matches that are counted as well."""
 SORTS = ("path", "taken_at", "added_at", "best_probability", "uncertainty", "probability")
 """Names of the sort orders."""
+MAX_ALIKE = 100
+"""Most items that a decision about a burst covers; a longer burst is several."""
 _ROUNDED = 1e-12
 # Built once: checking each id as part of a new query takes longer than the query.
 _ITEM_IDS: sa.BindParameter[list[int]] = sa.bindparam("item_ids", expanding=True)
@@ -50,10 +53,21 @@ _ROWS = (
     sa.select(
         items.c.id, items.c.path, items.c.folder, items.c.hash, items.c.taken_at, items.c.width, items.c.height,
         items.c.state, item_scores.c.best_probability, item_scores.c.uncertainty, suggestions.c.probability,
+        bursts.c.leader,
     )
-    .select_from(items.outerjoin(item_scores, _SCORED).outerjoin(suggestions, _SUGGESTED))
+    .select_from(
+        items.outerjoin(item_scores, _SCORED)
+        .outerjoin(suggestions, _SUGGESTED)
+        .outerjoin(bursts, bursts.c.hash == items.c.hash)
+    )
     .where(items.c.id.in_(_ITEM_IDS))
 )  # fmt: skip
+_BURST_ITEMS = (
+    sa.select(bursts.c.leader, items.c.id)
+    .join(items, items.c.hash == bursts.c.hash)
+    .where(bursts.c.leader.in_(sa.bindparam("leaders", expanding=True)), items.c.state == "present")
+    .order_by(items.c.id)
+)
 _LABEL_NAMES = (
     sa.select(annotations.c.item_id, labels.c.name)
     .join(labels, labels.c.id == annotations.c.label_id)
@@ -203,6 +217,8 @@ class ItemSummary:
         Probability of the requested label if it is suggested.
     labels : tuple of str
         Accepted labels.
+    burst : tuple of int
+        Ids of the present items of its burst, itself included; empty if it is alone.
     """
 
     id: int
@@ -217,6 +233,7 @@ class ItemSummary:
     uncertainty: float | None
     probability: float | None
     labels: tuple[str, ...]
+    burst: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -344,10 +361,24 @@ def _read_page_items(
 ) -> tuple[ItemSummary, ...]:
     """Return the items that exist, with the probability of a suggested label."""
     parameters = {"item_ids": list(item_ids), "model": model, "label": label}
-    rows = {row[0]: row for row in connection.execute(_ROWS, parameters)}
+    rows = {row.id: dict(row._mapping) for row in connection.execute(_ROWS, parameters)}
     names = group_pairs((item, name) for item, name in connection.execute(_LABEL_NAMES, parameters))
     labels_by_item = {item: tuple(dict.fromkeys(item_names)) for item, item_names in names.items()}
-    return tuple(ItemSummary(*rows[n], labels_by_item.get(n, ())) for n in item_ids if n in rows)
+    leaders = {row.pop("leader") for row in rows.values()} - {None}
+    bursts_by_item = _read_bursts(connection, leaders)
+    return tuple(
+        ItemSummary(**rows[n], labels=labels_by_item.get(n, ()), burst=bursts_by_item.get(n, ()))
+        for n in item_ids
+        if n in rows
+    )
+
+
+def _read_bursts(connection: sa.Connection, leaders: set[str]) -> dict[int, tuple[int, ...]]:
+    """Return the bursts of several items, by item; a long one in parts of `MAX_ALIKE`."""
+    rows = connection.execute(_BURST_ITEMS, {"leaders": list(leaders)})
+    members = group_pairs((leader, item) for leader, item in rows)
+    parts = [ids[at : at + MAX_ALIKE] for ids in members.values() for at in range(0, len(ids), MAX_ALIKE)]
+    return {item: tuple(part) for part in parts if len(part) > 1 for item in part}
 
 
 @dataclass(frozen=True)

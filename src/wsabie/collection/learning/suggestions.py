@@ -14,6 +14,7 @@ from wsabie.collection.db.tables import Query, annotations, item_scores, items, 
 from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.labels import label_store
 from wsabie.collection.learning import feature_store, zero_shot
+from wsabie.collection.learning.bursts import assign_bursts
 from wsabie.collection.registry import item_index
 from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import Threshold
@@ -215,6 +216,7 @@ def infer_suggestions(
     if not len(item_ids):
         return InferenceResult(0, 0, 0, 0)
     missing = feature_store.extract_missing_features(collection, store, hashes, options.resources)
+    assign_bursts(collection, store)
     with begin_read(collection.engine) as connection:
         ranker = LabelRanker(loaded_model, loaded_model.read_current_labels(connection))
     embeddings: list[item_index.ItemEmbeddings] = []
