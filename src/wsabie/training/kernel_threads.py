@@ -1,11 +1,19 @@
-"""Threads for kernels that release the GIL, in short pieces that let progress and Ctrl-C through."""
+"""Threads for kernels that release the GIL, in short pieces that let progress and Ctrl-C through.
 
+A thread pool of `concurrent.futures` does not survive Ctrl-C: an interrupt within its locks leaves one locked, and the
+program hangs. At a thousand pieces a second this happens to users. Queues that are written in C have no such moment.
+"""
+
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 import numpy as np
 
 _MIN_PARALLEL_ITEMS = 64  # fewer items are done before another thread would have started
+
+_Work = Callable[[int], None]
+_Results = SimpleQueue[BaseException | None]
 
 
 class KernelThreads:
@@ -18,25 +26,36 @@ class KernelThreads:
     def __init__(self, n: int) -> None:
         self.n = n
         self.counts = np.zeros((n + 1, 16), np.int64)
-        self._pool = ThreadPoolExecutor(n - 1, thread_name_prefix="wsabie") if n > 1 else None
+        self._tasks = [SimpleQueue[tuple[_Work, _Results] | None]() for _ in range(1, n)]
+        self._threads = [threading.Thread(target=self._run_tasks, args=(t,), daemon=True) for t in range(1, n)]
+        for thread in self._threads:
+            thread.start()
 
-    def run_each(self, work: Callable[[int], None]) -> None:
+    def run_each(self, work: _Work) -> None:
         """Run work(0) .. work(n - 1) at once, each in its own thread, so that they may wait for each other."""
+        results = _Results()
         try:
-            running = [self._pool.submit(self._run_work, work, t) for t in range(1, self.n)] if self._pool else []
+            for tasks in self._tasks:
+                tasks.put((work, results))
             work(0)
-            for future in running:
-                future.result()
+            errors = [results.get() for _ in self._tasks]
         except BaseException:
             self._cancel_meetings()
             raise
+        for error in errors:
+            if error is not None:
+                raise error
 
-    def _run_work(self, work: Callable[[int], None], t: int) -> None:
-        try:
-            work(t)
-        except BaseException:
-            self._cancel_meetings()
-            raise
+    def _run_tasks(self, t: int) -> None:
+        while (task := self._tasks[t - 1].get()) is not None:
+            work, results = task
+            error = None
+            try:
+                work(t)
+            except BaseException as fault:
+                self._cancel_meetings()
+                error = fault
+            results.put(error)
 
     def _cancel_meetings(self) -> None:
         self.counts[-1, 0] = 1
@@ -56,5 +75,7 @@ class KernelThreads:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        for tasks in self._tasks:
+            tasks.put(None)
+        for thread in self._threads:
+            thread.join()
