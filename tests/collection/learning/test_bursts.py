@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from scipy import sparse
 from sqlalchemy import select
 from tests.collection.learning.conftest import OPTIONS
 
@@ -16,7 +17,7 @@ from wsabie.collection.annotations.training_examples import read_examples
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.learning.bursts import SECONDS, find_leaders
+from wsabie.collection.learning.bursts import NEAR_EQUALITY, RESEMBLANCE, SECONDS, find_leaders
 from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS
@@ -110,3 +111,24 @@ def test_near_rows_of_an_encoder_of_the_hub_are_no_burst(
     install_encoder(HUB_ENCODERS["clip-base"], Path(__file__).parents[2] / "features/encoders/tiny/clip-base")
     result = train_collection_model(tagged[0], **OPTIONS | {"features": "clip-base"})
     assert (result.facts["features"], result.facts["repeats"]) == ("clip-base", 0)
+
+
+@pytest.mark.parametrize("width", [6, 400])  # the wider rows are compared by sketches first
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("near_equality", [NEAR_EQUALITY, np.inf])
+def test_leaders_are_those_of_all_pairs(width: int, is_sparse: bool, near_equality: float) -> None:
+    rng = np.random.default_rng(0)
+    scenes = rng.standard_normal((20, width))
+    rows = (scenes[rng.integers(20, size=200)] + 0.4 * rng.standard_normal((200, width))).astype(np.float32)
+    times = np.where(rng.random(200) < 0.3, np.nan, rng.integers(100, size=200).astype(np.float64))
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines, is_close = unit @ unit.T, np.abs(times[:, None] - times) <= SECONDS
+    expected = list(range(30))  # these lead already
+    for row in range(30, 200):
+        is_similar = cosines[row] >= np.where(is_close[row], RESEMBLANCE, near_equality)
+        expected.append(
+            next((leader for leader in range(row) if expected[leader] == leader and is_similar[leader]), row)
+        )
+    leaders = find_leaders(sparse.csr_matrix(rows) if is_sparse else rows, times, 30, near_equality)
+    assert leaders.tolist() == expected
+    assert len(set(expected)) < 200

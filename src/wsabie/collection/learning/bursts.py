@@ -17,7 +17,7 @@ from wsabie.collection.db.database import begin_write, fetch_rows
 from wsabie.collection.db.tables import bursts, items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.learning.feature_store import FeatureStore
-from wsabie.core.arrays import Float64, Int64, Matrix
+from wsabie.core.arrays import Float32, Float64, Int64, Matrix
 from wsabie.features.extractors.hub_encoder import HubEncoder
 from wsabie.features.extractors.onnx_encoder import OnnxEncoder
 
@@ -29,6 +29,8 @@ NEAR_EQUALITY = 0.85
 """Lowest cosine of a network's rows of pictures that are nearly equal."""
 
 _CELLS = 1 << 24  # of a block of cosines
+_SKETCH_WIDTH = 128  # of rows that find the pairs whose cosine is worth computing
+_SKETCH_ERROR = 0.1  # four times the standard error of a cosine of .85, (1 - .85 ** 2) / 128 ** .5
 
 
 def assign_bursts(collection: Collection, store: FeatureStore) -> None:
@@ -71,21 +73,42 @@ def find_leaders(X: Matrix, times: Float64, n_leaders: int = 0, near_equality: f
     [0, 0, 2, 2]
     """
     from sklearn.preprocessing import normalize
+    from sklearn.utils.extmath import safe_sparse_dot
 
     rows, n = normalize(X), X.shape[0]
+    sketches = _sketch_rows(rows) if np.isfinite(near_equality) else None
     leaders, is_leader = np.arange(n), np.arange(n) < n_leaders
+    by_time = np.argsort(times)
+    starts = np.searchsorted(times, times - SECONDS, sorter=by_time)
+    ends = np.searchsorted(times, np.nextafter(times + SECONDS, np.inf), sorter=by_time)
     size = max(1, _CELLS // max(n, 1))
-    for lo in range(n_leaders, n, size):
-        hi = min(lo + size, n)
-        cosines = rows[lo:hi] @ rows[:hi].T
-        cosines = cosines if isinstance(cosines, np.ndarray) else cosines.toarray()
-        is_close = np.abs(times[lo:hi, None] - times[None, :hi]) <= SECONDS
-        is_similar = cosines >= np.where(is_close, RESEMBLANCE, near_equality)
-        for row in range(lo, hi):
-            candidates = np.flatnonzero(is_similar[row - lo, :row] & is_leader[:row])
-            is_leader[row] = not len(candidates)
-            leaders[row] = candidates[0] if len(candidates) else row
+    for row in range(n_leaders, n):
+        near = by_time[starts[row] : ends[row]]
+        limits = np.full(len(near), RESEMBLANCE)
+        if sketches is not None:
+            offset = (row - n_leaders) % size
+            if offset == 0:
+                alike = sketches[row : row + size] @ sketches[: row + size].T >= near_equality - _SKETCH_ERROR
+            near = np.append(near, np.flatnonzero(alike[offset, :row]))
+            limits = np.append(limits, np.full(len(near) - len(limits), near_equality))
+        is_candidate = (near < row) & is_leader[near]
+        near, limits = near[is_candidate], limits[is_candidate]
+        candidates = near[safe_sparse_dot(rows[near], rows[[row]].T, dense_output=True).ravel() >= limits]
+        is_leader[row] = not len(candidates)
+        leaders[row] = candidates.min(initial=row)
     return leaders
+
+
+def _sketch_rows(rows: Matrix) -> Float32:
+    """Return short rows of length 1 whose cosines rarely differ from those of the rows by more than `_SKETCH_ERROR`."""
+    from sklearn.preprocessing import normalize
+    from sklearn.random_projection import GaussianRandomProjection
+
+    if rows.shape[1] <= _SKETCH_WIDTH:
+        return rows if isinstance(rows, np.ndarray) else rows.toarray()
+    projection = GaussianRandomProjection(_SKETCH_WIDTH, random_state=0)
+    sketches: Float32 = normalize(projection.fit_transform(rows))
+    return sketches
 
 
 def _parse_time(text: str | None) -> float:
