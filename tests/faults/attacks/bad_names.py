@@ -48,7 +48,7 @@ LINES: dict[str, str] = {
     "parts": "{photos_model} {photos}/001.webp",
     "compare": "{rows} --models popularity",
     "tune": "{rows} --out {new}/t --trials 1 --set dim=4 --set epochs=1 --threads 1",
-    "encoders": "",
+    "encoders": "list",
     "features": "images {photos} --out {new}/f.parquet --features colour --threads 1",
     "shards": "{rows} --out {new}/s",
     "split": "{rows} --out {new}/s",

@@ -24,7 +24,7 @@ class EncoderOptions(OutputOptions):
     measure: bool = option("list: measure how many photos a second the installed ones take on a core.", kinds=_ACTIONS)
 
 
-@command("encoders", "encoders --measure --json", "encoders get dinov2-small")
+@command("encoders --measure --json", "encoders get dinov2-small")
 def encoders(options: EncoderOptions) -> Report:
     """List image encoders by name, with licence and size; or download one from the Hugging Face Hub."""
     refuse_options(options.action, options)
