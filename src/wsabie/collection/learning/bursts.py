@@ -99,8 +99,8 @@ def find_leaders(X: Matrix, times: Float64, n_leaders: int = 0, near_equality: f
     return leaders
 
 
-    """Return short rows whose cosines differ from those of the rows by `_SKETCH_ERROR`, rarely by more."""
-    """Return short rows of length 1 whose cosines rarely differ from those of the rows by more than `_SKETCH_ERROR`."""
+def _sketch_rows(rows: Matrix) -> Float32:
+    """Return short rows whose cosines are those of the rows within `_SKETCH_ERROR`, with rare exceptions."""
     from sklearn.preprocessing import normalize
     from sklearn.random_projection import GaussianRandomProjection
 
