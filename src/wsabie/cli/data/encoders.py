@@ -6,7 +6,7 @@ from typing import Literal
 from wsabie.cli.framework import Report, argument, command, option, refuse_options
 from wsabie.cli.output import out, print_note, show_table
 from wsabie.cli.shared_options import OutputOptions
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 
 _ACTIONS = ("list", "get")
 
@@ -29,6 +29,7 @@ def encoders(options: EncoderOptions) -> Report:
     """List image encoders by name, with licence and size; or download one from the Hugging Face Hub."""
     refuse_options(options.action, options)
     if options.action == "list":
+        require(options.name is None, f"`list` shows all encoders and takes no name; leave {options.name!r} out")
         return _list_encoders(options.measure)
     if options.name is None:
         raise InputError("get what? Name an encoder of `wsabie encoders`: wsabie encoders get NAME")
