@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import soundfile
 from PIL import Image
@@ -86,6 +87,23 @@ def write_picture_parquet(folder: Path) -> Path:
 def write_document_parquet(folder: Path) -> Path:
     make_documents().to_parquet(folder / "texts.parquet")
     return folder / "texts.parquet"
+
+
+def write_polars_parquet(folder: Path) -> Path:
+    """Strings as large views and labels as a dictionary, which pandas does not write."""
+    pl.from_pandas(make_documents()).cast({"labels": pl.Categorical}).write_parquet(folder / "texts.parquet")
+    return folder / "texts.parquet"
+
+
+def write_polars_csv(folder: Path) -> Path:
+    pl.from_pandas(make_documents()).write_csv(folder / "texts.csv")
+    return folder / "texts.csv"
+
+
+def write_polars_lists(folder: Path) -> Path:
+    frame = pl.DataFrame({"id": range(N), "features": FEATURES.tolist(), "labels": [[label] for label in LABELS]})
+    frame.write_parquet(folder / "rows.parquet")
+    return folder / "rows.parquet"
 
 
 def write_json_lines(folder: Path) -> Path:
@@ -285,6 +303,8 @@ WRITERS: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "rows by pandas": ("parquet", write_row_parquet),
     "pictures by pandas": ("parquet", write_picture_parquet),
     "documents by pandas": ("parquet", write_document_parquet),
+    "documents by polars": ("parquet", write_polars_parquet),
+    "rows by polars": ("parquet", write_polars_lists),
     "picture": ("file", write_file),
     "pictures": ("folder", write_folder),
     "pictures with metadata": ("folder", write_metadata),
@@ -296,6 +316,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "JSON by pandas": ("json", write_json_array),
     "Label Studio": ("json", write_label_studio),
     "CSV by pandas": ("table", write_csv),
+    "CSV by polars": ("table", write_polars_csv),
     "Mulan": ("arff", write_arff),
     "Open Images": ("open-images", write_open_images),
     "scikit-learn": ("svmlight", write_svmlight),
