@@ -5,7 +5,7 @@ import stat
 from io import BufferedReader, FileIO
 from pathlib import Path
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import require
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -33,8 +33,7 @@ def open_input(path: str | Path, *, pipe: bool = False) -> BufferedReader:
         mode = os.fstat(handle).st_mode
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(21, "Is a directory", str(path))
-        if not stat.S_ISREG(mode):
-            raise InputError(f"{path} is a pipe or a device and no regular file; save its content to a file")
+        require(stat.S_ISREG(mode), f"{path} is a pipe or a device and no regular file; save its content to a file")
         return BufferedReader(FileIO(handle))
     except BaseException:
         os.close(handle)

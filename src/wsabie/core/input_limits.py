@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from functools import cache
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 
 VARIABLE = "WSABIE_LIMITS"
 
@@ -110,8 +110,7 @@ def _parse_limits(text: str) -> InputLimits:
     for word in text.replace(",", " ").split():
         name, equals, number = word.partition("=")
         where = f"{VARIABLE} holds {word!r}"
-        if not equals:
-            raise InputError(f'{where}, and no number for it; write name=number without blanks, such as "columns=4e9"')
+        require(bool(equals), f'{where}, and no number for it; write name=number without blanks, such as "columns=4e9"')
         if name not in names:
             near = get_close_matches(name, names, 1)
             remedy = f"write {near[0]}={number}" if near else f"the limits are {', '.join(names)}"

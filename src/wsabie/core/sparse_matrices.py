@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from wsabie.core.arrays import Array, Int64, Matrix
-from wsabie.core.errors import InputError, InputTypeError, bracket_detail
+from wsabie.core.errors import InputError, InputTypeError, bracket_detail, require
 from wsabie.core.file_backed_arrays import iterate_slices
 
 _REMEDY = "build the matrix again, such as by scipy.sparse.csr_matrix((data, (rows, columns)), shape)"
@@ -160,8 +160,7 @@ def _check_compressed(
 
 def _refuse_fault(fault: str, input_name: str) -> None:
     """Raise InputError for a fault of a matrix; "" is none."""
-    if fault:
-        raise InputError(f"{input_name} is not a whole sparse matrix: {fault}; {_REMEDY}")
+    require(not fault, f"{input_name} is not a whole sparse matrix: {fault}; {_REMEDY}")
 
 
 def _refuse_outside(indices: Array, width: int, input_name: str, name: str) -> None:

@@ -216,10 +216,8 @@ def _refuse_unusable(path: Path) -> None:
         return
     if sides := find_split_lists(path):
         raise InputError(f"{path} holds the sides of a split; give one of its lists, such as {sides[-1]}")
-    if is_model_folder(path):
-        raise InputError(f"{path} is a model, and data are wanted here; give what it is to be used on")
-    if not any(path.iterdir()):
-        raise InputError(f"{path} is empty; give a folder of pictures, sounds, documents or Parquet files")
+    require(not is_model_folder(path), f"{path} is a model, and data are wanted here; give what it is to be used on")
+    require(any(path.iterdir()), f"{path} is empty; give a folder of pictures, sounds, documents or Parquet files")
 
 
 def _refuse_unread(head: DataHead, modality: ModalityName | None) -> None:

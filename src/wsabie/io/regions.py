@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 
 MIN_SIDE = 8
 """Shortest side of a region in pixels; a smaller one holds no block of any feature."""
@@ -141,8 +141,7 @@ def parse_region(text: str) -> Region:
             f"region {text[:60]!r} {fault}; give X,Y,W,H in pixels, or in per cent as 10%,20%,30%,40%, "
             "or the corners of a polygon, X1,Y1,X2,Y2,X3,Y3 and more"
         )
-    if len(shares) > 1:
-        raise InputError(f"region {text[:60]!r} mixes per cent and pixels; give one of them throughout")
+    require(len(shares) <= 1, f"region {text[:60]!r} mixes per cent and pixels; give one of them throughout")
     frame = (100.0, 100.0) if shares == {True} else None
     if len(coordinates[0]) == 4:
         x, y, w, h = coordinates[0]
@@ -150,8 +149,7 @@ def parse_region(text: str) -> Region:
     else:
         outlines = tuple(array("f", polygon) for polygon in coordinates)
         region = Region(compute_bounding_box(outlines), outlines, frame)
-    if region.box.area == 0:
-        raise InputError(f"region {text[:60]!r} has no area; give a width and a height above 0")
+    require(region.box.area != 0, f"region {text[:60]!r} has no area; give a width and a height above 0")
     return region
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 
 PARTS = ("emoji", "drawings")
 """Names of the parts in Parquet files, which the source distribution and the repository have, and a wheel has not."""
@@ -34,8 +34,7 @@ def get_sample_path(name: str) -> Path:
     >>> get_sample_path("emoji").name
     'emoji.parquet'
     """
-    if name not in PARTS:
-        raise InputError(f"there is no sample called {name!r}; choose one of {', '.join(PARTS)}")
+    require(name in PARTS, f"there is no sample called {name!r}; choose one of {', '.join(PARTS)}")
     path = Path(__file__).with_name(f"{name}.parquet")
     if not path.is_file():
         raise InputError(
@@ -71,8 +70,7 @@ def get_table_path(name: str) -> Path:
     >>> get_table_path("label_concepts").name
     'label_concepts.tsv'
     """
-    if name not in TABLES:
-        raise InputError(f"there is no table called {name!r}; choose one of {', '.join(TABLES)}")
+    require(name in TABLES, f"there is no table called {name!r}; choose one of {', '.join(TABLES)}")
     return Path(__file__).with_name(f"{name}.tsv")
 
 

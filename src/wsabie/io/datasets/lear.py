@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.core.arrays import Array
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.io.formats.id_labels import IdLabelCollector, iterate_flag_lines, parse_flags, read_names
 from wsabie.io.parsers.text_files import explain_input_errors, open_decompressed
 from wsabie.io.records import FeatureTable
@@ -68,8 +68,7 @@ def read_lear(path: Path, *, rejects: Rejects) -> FeatureTable:
     else:
         lines, parse = iterate_flag_lines(annotations, len(words)), partial(parse_flags, n_labels=len(words))
         n = collector.add_flags(lines, parse, words, ids, unique=True)
-    if n != len(ids):
-        raise InputError(f"{annotations} annotates {n:,} pictures but {stem}_list.txt names {len(ids):,}")
+    require(n == len(ids), f"{annotations} annotates {n:,} pictures but {stem}_list.txt names {len(ids):,}")
     return collector.build_table("labelled pictures")
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.core.arrays import Bool, Float32, Int64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.io.formats.id_labels import IdLabelCollector, iterate_flag_lines, parse_flags, read_names
 from wsabie.io.parsers.array_builders import GrowingArray, LabelIndex, Row, build_label_matrix, decode_row, require_rows
 from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
@@ -145,8 +145,7 @@ def _require_equal(path: Path, n: int, ids: list[str] | None) -> None:
 
 def _read_with_features(path: Path, side: str, rejects: Rejects) -> FeatureTable:
     files = _find_concept_files(path.parent, side) or _find_concept_files(path.parent.parent, side)
-    if not files:
-        raise InputError(f"there are no labels for {path}; put the folder Groundtruth beside its folder")
+    require(bool(files), f"there are no labels for {path}; put the folder Groundtruth beside its folder")
     names, labels = _read_concepts(files, rejects)
     ids = _read_picture_ids(path.parent, side) or [str(i + 1) for i in range(len(labels))]
     _require_equal(next(iter(files.values())), len(labels), ids)

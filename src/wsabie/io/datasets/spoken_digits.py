@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes, make_attribute_items, select_split_side
 from wsabie.io.file_matching import find_files
 from wsabie.io.formats.media_folder import normalise_labels
@@ -90,8 +90,7 @@ def _find_recordings(folder: Path, rejects: Rejects) -> dict[str, Path]:
 
 def _iterate_recordings(folder: Path, files: Iterable[str], rejects: Rejects) -> Iterator[ItemAttributes]:
     dictionaries = [folder / name for name in METADATA if (folder / name).is_file()]
-    if not dictionaries:
-        raise InputError(f"{folder} has no {METADATA[0]}; give the folder that holds it and {RECORDINGS}/")
+    require(bool(dictionaries), f"{folder} has no {METADATA[0]}; give the folder that holds it and {RECORDINGS}/")
     speakers = _read_speakers(dictionaries[0])
     for name in files:
         with rejects.catch(name):

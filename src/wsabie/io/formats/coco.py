@@ -22,7 +22,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.file_matching import find_listed_files, find_local_file, normalise_relative_path
 from wsabie.io.formats.region_items import KINDS, RegionAnnotation, make_region_items
@@ -91,8 +91,7 @@ def read_coco(path: Path, *, kind: str | None = None, split: str | None = None, 
         No JSON of this form, or nothing usable in it.
     """
     kind = require_kind(kind, KINDS, path)
-    if split is not None:
-        raise InputError(f"{path} has no splits to choose {split!r} from; give the file of one side")
+    require(split is None, f"{path} has no splits to choose {split!r} from; give the file of one side")
     file = find_coco_file(path)
     if file is None:
         raise InputError(f"{path} holds no JSON with images, categories and annotations; give such a file")

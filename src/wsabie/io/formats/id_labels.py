@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.core.arrays import Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.io.file_matching import find_listed_files
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import (
@@ -277,8 +277,7 @@ def read_names(path: Path) -> list[str]:
     """
     lines = (decode_text(line, path, number).strip() for number, line in iterate_numbered_lines(path))
     names = [name for name in lines if name]
-    if not names:
-        raise InputError(f"{path} is empty; it should list one name a line")
+    require(bool(names), f"{path} is empty; it should list one name a line")
     return names
 
 
@@ -351,6 +350,5 @@ def select_listed_ids(source: Source, path: Path, *, rejects: Rejects) -> Source
     index = np.flatnonzero([name in listed_ids for name in ids])
     for name in sorted(listed_ids.difference(ids)):
         rejects.add(f"{path} {name}", "id without data")
-    if not len(index):
-        raise InputError(f"the data have none of the ids in {path}; give the list that belongs to them")
+    require(len(index) > 0, f"the data have none of the ids in {path}; give the list that belongs to them")
     return source.take(index) if isinstance(source, FeatureTable) else ItemSubset(source, index)

@@ -28,7 +28,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from wsabie.core.errors import InputError, MissingLabelsError
+from wsabie.core.errors import InputError, MissingLabelsError, require
 from wsabie.core.folder_tree import walk_folder
 from wsabie.core.input_files import is_regular_file
 from wsabie.core.json_conversion import JsonObject
@@ -113,8 +113,7 @@ def find_metadata(folder: Path) -> Path | None:
         There are two, and nothing says which one counts.
     """
     files = [folder / name for name in NAMES if is_regular_file(folder / name)]
-    if len(files) > 1:
-        raise InputError(f"{folder} has both {NAMES[0]} and {NAMES[1]}; remove one of them")
+    require(len(files) <= 1, f"{folder} has both {NAMES[0]} and {NAMES[1]}; remove one of them")
     return files[0] if files else None
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.io.parsers.array_builders import LabelIndex, check_feature_count, decode_row
 from wsabie.io.parsers.text_files import (
     check_column_count,
@@ -80,8 +80,7 @@ def read_arff_header(path: Path) -> ArffHeader:
     for number, raw in iterate_numbered_lines(path):
         line = decode_text(raw, path, number).strip()
         if line[:5].lower() == "@data":
-            if not attributes:
-                raise InputError(f"{path}:{number} begins the data before any @attribute; repair the header")
+            require(bool(attributes), f"{path}:{number} begins the data before any @attribute; repair the header")
             return ArffHeader(path, attributes, number)
         if line[:10].lower() == "@attribute":
             attribute = _parse_attribute(path, number, line)
@@ -269,8 +268,7 @@ def _read_labels(path: Path) -> list[str]:
     excess = f"has more than {_MAX_XML_BYTES >> 20} MiB, too many for names of labels"
     root = parse_xml(read_small_file(path, _MAX_XML_BYTES, excess), path)
     names = [e.attributes["name"] for e in root.walk() if e.local_name == "label" and "name" in e.attributes]
-    if not names:
-        raise InputError(f'{path} names no labels; it should hold <label name="..."/> elements')
+    require(bool(names), f'{path} names no labels; it should hold <label name="..."/> elements')
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
         raise InputError(f"{path} names the label {twice!r} twice; remove one")
@@ -314,8 +312,7 @@ def _make_plan(arff: ArffHeader, labels: list[str]) -> _Plan:
                 plan.inverted = attribute.name
         else:
             plan.columns.append(_make_feature_column(attribute, plan, arff.path))
-    if not plan.feature_names:
-        raise InputError(f"{arff.path} has labels but no other attributes, so nothing to learn from")
+    require(bool(plan.feature_names), f"{arff.path} has labels but no other attributes, so nothing to learn from")
     return plan
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Float64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import PICTURES
 from wsabie.io.records import DerivedItemSource, Item, ItemList, ItemSource
@@ -152,8 +152,7 @@ def find_region_pairs(
     >>> [(pair.container.id, pair.part.id) for pair in find_region_pairs(items)]
     [('a.jpg#1', 'a.jpg#2')]
     """
-    if not 0 < share <= 1:
-        raise InputError(f"share is {share}; give the part of a region that lies in another, above 0 and at most 1")
+    require(0 < share <= 1, f"share is {share}; give the part of a region that lies in another, above 0 and at most 1")
     pictures: defaultdict[str, list[Item]] = defaultdict(list)
     for item in items:
         pictures[item.group or item.id].append(item)
@@ -220,8 +219,7 @@ def add_full_images(source: ItemSource, label: str) -> ItemList:
         The label is blank, or not valid text.
     """
     label = normalise_label_name(label)
-    if not label:
-        raise InputError("the label of whole pictures is blank; give a name")
+    require(bool(label), "the label of whole pictures is blank; give a name")
     items: list[Item] = []
     pictures = set[str]()
     for item in source:

@@ -16,7 +16,7 @@ from typing import IO, AnyStr, cast
 import numpy as np
 
 from wsabie.core.arrays import UInt8
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.input_files import open_input
 from wsabie.core.input_limits import InputLimits, make_limit_error, read_limits
 from wsabie.storage.atomic_files import explain_read_errors, replace_file
@@ -218,8 +218,7 @@ def read_head(path: Path, size: int = 1 << 16) -> bytes:
 def read_small_file(path: Path, most: int, excess: str) -> bytes:
     """Return a file's content, decompressed; an InputError with `excess` where it has over `most` bytes."""
     content = read_head(path, most + 1)
-    if len(content) > most:
-        raise InputError(f"{path} {excess}")
+    require(len(content) <= most, f"{path} {excess}")
     return content
 
 

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Array, Csr, Float32, Int64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.input_files import open_input, read_input
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
@@ -376,8 +376,7 @@ def open_shard_folder(path: Path) -> ShardFolder:
             if Path(name).name != name:
                 raise _damaged(path / MANIFEST)  # what lies elsewhere is not read
             file = path / name
-            if not file.is_file():
-                raise InputError(f"{file} is missing; {_REMEDY}")
+            require(file.is_file(), f"{file} is missing; {_REMEDY}")
             if file.stat().st_size != entry["bytes"]:
                 raise InputError(
                     f"{file} has {file.stat().st_size:,} bytes where {entry['bytes']:,} were written; {_REMEDY}"
@@ -391,8 +390,7 @@ def _read_manifest(path: Path) -> JsonObject:
     if not file.is_file():
         if (path / PARTS / WORK).is_file():
             raise InputError(f"the shards in {path} are not finished; run the same `wsabie shards` command again")
-        if is_shard_folder(path):
-            raise InputError(f"{file} is missing; {_REMEDY}")
+        require(not is_shard_folder(path), f"{file} is missing; {_REMEDY}")
         raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `wsabie shards` wrote")
     foreign = "is not a list of shards; give a folder that `wsabie shards` wrote"
     document = read_json_with_checksum(file, (FORMAT, VERSION), foreign, _REMEDY, MAKE_AGAIN)

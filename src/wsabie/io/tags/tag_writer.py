@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.input_files import is_regular_file, open_input
 from wsabie.io.parsers.text_files import explain_input_errors
 from wsabie.io.tags.embedded_metadata import (
@@ -124,8 +124,7 @@ def write_embedded(
         or a JPEG file would need it (more than 64 KB), or says where other pictures lie in it.
     """
     properties = make_tag_properties(tags)
-    if picture.is_symlink():
-        raise InputError(f"{picture} is a link; give the file that it leads to")
+    require(not picture.is_symlink(), f"{picture} is a link; give the file that it leads to")
     try:
         with explain_input_errors(picture), open_input(picture) as stream:
             edits = _find_edits(picture, stream, properties)

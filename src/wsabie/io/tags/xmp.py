@@ -23,7 +23,7 @@ from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.io.parsers.xml_elements import XmlElement, parse_xml
 from wsabie.storage.rejects import RowError
@@ -319,8 +319,7 @@ def make_tag_properties(tags: Iterable[str | Sequence[str]]) -> dict[str, list[s
     >>> list(make_tag_properties(["sea", ("animal", "dog")]).values())
     [['sea', 'dog'], ['sea', 'animal|dog'], ['sea', 'animal/dog']]
     """
-    if isinstance(tags, str):
-        raise InputError(f"the tags are one text, {tags!a}; give a list of them")
+    require(not isinstance(tags, str), f"the tags are one text, {tags!a}; give a list of them")
     paths = list(dict.fromkeys(_check_writable([tag] if isinstance(tag, str) else tag) for tag in tags))
     return {
         SUBJECT: list(dict.fromkeys(path[-1] for path in paths)),
@@ -335,8 +334,7 @@ def _check_writable(names: Sequence[str]) -> tuple[str, ...]:
             raise InputError(f"the tag {name!a} holds {match[0]!a}, which XMP cannot hold; leave that character out")
     path = tuple(normalise_label_name(name) for name in names)
     for name in path or ("",):
-        if not name:
-            raise InputError(f"the tag {list(names)!a} has an empty name; give every tag a name")
+        require(bool(name), f"the tag {list(names)!a} has an empty name; give every tag a name")
         if "|" in name and len(path) > 1:
             raise InputError(
                 f"the tag {name!a} holds '|', which separates the names of a path; write it in another way"

@@ -20,7 +20,7 @@ from itertools import chain, islice, pairwise
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.core.progress import SILENT, Progress
 from wsabie.io.datasets.open_images import TREE, iterate_hierarchy_pairs, read_neighbouring_names
@@ -115,8 +115,7 @@ def _add_tree(
 ) -> None:
     n_pairs = len(hierarchy)
     add_image_hierarchy(labels_and_levels, hierarchy)
-    if len(hierarchy) == n_pairs:
-        raise InputError(f"{path} is not an is-a list: {otherwise}; give a list of child TAB parent")
+    require(len(hierarchy) != n_pairs, f"{path} is not an is-a list: {otherwise}; give a list of child TAB parent")
 
 
 def _iterate_table_levels(path: Path) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
@@ -208,8 +207,7 @@ def mine_hierarchy(
         Missing, or no text.
     """
     path, counter = Path(path), HearstPatternCounter(is_known)
-    if b"\0" in read_head(path):
-        raise InputError(f"{path} is not plain text; take the text out of it first")
+    require(b"\0" not in read_head(path), f"{path} is not plain text; take the text out of it first")
     with progress.stage("reading", None, "lines") as bar:
 
         def lines() -> Iterator[str]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.io.formats.pair_list import read_id_pairs
 from wsabie.io.formats.wordnet import MAX_LINE_BYTES, SYNSET, Synset, get_index_path, iterate_index_senses, list_facts
 from wsabie.io.parsers.text_files import (
@@ -76,8 +76,7 @@ def read_knowledge_graph(
         stated, inverse = parse_direction(relation)
         for head, tail in read_id_pairs(Path(pairs), rejects=Rejects() if rejects is None else rejects):
             graph.relate(stated, *((tail, head) if inverse else (head, tail)))
-    if not len(graph):
-        raise InputError("nothing is known of any label; give WordNet's folder, or a list of pairs")
+    require(len(graph) > 0, "nothing is known of any label; give WordNet's folder, or a list of pairs")
     return graph
 
 

@@ -30,7 +30,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from wsabie.core.arrays import Float32
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.progress import SILENT, Progress
@@ -115,8 +115,7 @@ def open_word_vector_table(path: Path) -> WordVectorTable:
         file.seek(size - 24)
         tail = file.read(24)
         n_words, n_facts = (int(n) for n in np.frombuffer(tail[:16], "<i8"))
-        if tail[16:] != _MARK:
-            raise InputError(f"{path} is an array without words; give a file of word vectors")
+        require(tail[16:] == _MARK, f"{path} is an array without words; give a file of word vectors")
         words_start = size - 24 - n_words - n_facts
         if min(n_words, n_facts) < 0 or n_facts > _MAX_FACTS_BYTES or words_start < _HEADER:
             raise _damaged(path)
@@ -299,8 +298,7 @@ def _detect_layout(path: Path) -> _VectorLayout:
             "word2vec's binary form"
         )
     dim = widths.most_common(1)[0][0]
-    if dim > MAX_DIM:
-        raise InputError(f"{path} has {dim:,} numbers a line; at most {MAX_DIM:,} dimensions can be read")
+    require(dim <= MAX_DIM, f"{path} has {dim:,} numbers a line; at most {MAX_DIM:,} dimensions can be read")
     return _VectorLayout(None, dim, False)
 
 
