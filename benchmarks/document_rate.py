@@ -22,7 +22,7 @@ from scipy.sparse import csr_matrix
 from benchmarks.machine import describe_machine, machine, verdict
 from benchmarks.memory import measure_growth
 from benchmarks.training_rate import machine_terms
-from wsabie.core import file_backed_arrays
+from wsabie.core.arrays import allocate_array, iterate_slices
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.training.samplers import PAIRS_PER_BLOCK
@@ -80,9 +80,9 @@ def rate(negatives: int) -> dict[str, Any]:
 def memory(n: int) -> dict[str, Any]:
     """Bytes that a space of n documents takes while it is trained."""
     rng = np.random.default_rng(0)
-    indices, data = (file_backed_arrays.allocate_array(n * IN_A_DOCUMENT, dtype) for dtype in (np.int32, np.float32))
+    indices, data = (allocate_array(n * IN_A_DOCUMENT, dtype) for dtype in (np.int32, np.float32))
     data[:] = 1
-    for part in file_backed_arrays.iterate_slices(n, 20_000):
+    for part in iterate_slices(n, 20_000):
         words = corpus(part.stop - part.start, rng).indices
         indices[part.start * IN_A_DOCUMENT : part.stop * IN_A_DOCUMENT] = words
     X = csr_matrix((n, WORDS), dtype=np.float32)

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.machine import describe_machine, machine
 from benchmarks.tasks import Side, Sides, extract_part, sides
-from wsabie.core.executors import SerialExecutor
+from wsabie.core.execution import SerialExecutor
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.exporters.export_formats import export
 from wsabie.models.joint_embedding.estimator import Wsabie

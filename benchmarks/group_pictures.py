@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.machine import describe_machine, machine
 from papers.runs.object_parts.group_images import run_study
-from wsabie.core.executors import ProcessExecutor, SerialExecutor
+from wsabie.core.execution import ProcessExecutor, SerialExecutor
 from wsabie.core.machine import count_available_cores
 
 COLUMNS = ("both", "each", "all four", "married")

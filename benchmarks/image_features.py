@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.machine import describe_machine, machine
 from wsabie.cli.data.features import summarize_map
-from wsabie.core.executors import ProcessExecutor, SerialExecutor
+from wsabie.core.execution import ProcessExecutor, SerialExecutor
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.splits import split
 from wsabie.features.extractor_registry import create_extractor

@@ -17,8 +17,7 @@ import numpy as np
 from benchmarks.machine import describe_machine, verdict
 from benchmarks.visterm_task import load
 from papers.datasets import open_data
-from wsabie.core.executors import SerialExecutor
-from wsabie.core.progress import SILENT
+from wsabie.core.execution import SILENT, SerialExecutor
 from wsabie.features.base.sampling import WorkContext
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.storage.rejects import Rejects

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix, hstack
 
 from benchmarks.machine import describe_machine
 from wsabie.core.arrays import Matrix
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.evaluation.splits import split

@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix, identity
 from benchmarks.machine import describe_machine, machine, verdict
 from benchmarks.tasks import extract_part
 from benchmarks.visterm_task import load
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.bootstrap import paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores

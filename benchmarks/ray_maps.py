@@ -23,7 +23,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from benchmarks.machine import machine
-from wsabie.core.executors import SerialExecutor
+from wsabie.core.execution import SerialExecutor
 from wsabie.distributed import ray_cluster
 from wsabie.distributed.ray_executor import RayExecutor
 from wsabie.features.base.feature_extractor import FeatureExtractor

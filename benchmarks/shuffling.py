@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.machine import describe_machine
 from benchmarks.tasks import sides
-from wsabie.core.progress import SILENT
+from wsabie.core.execution import SILENT
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import InMemoryStream
 from wsabie.io.shards.sharded_table import ShardedFeatureTable, open_shards

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.visterm_task import load
-from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.execution import Executor, SerialExecutor
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable
 from wsabie.workflows.compare.comparison import build_comparison_task

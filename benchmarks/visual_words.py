@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.core.machine import collect_versions, count_available_cores
 from wsabie.features.extractors.visual_words import BlockConfig, VisualWords, extract_block_descriptors
 from wsabie.features.images.augmentation import crop_view, generate_views

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.evaluation.splits import Split
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.records import FeatureTable, ItemSource, Source

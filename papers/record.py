@@ -9,7 +9,7 @@ from wsabie.workflows.charts.svg_charts import LineChart
 
 if TYPE_CHECKING:
     from papers.datasets import PaperData
-    from wsabie.core.progress import Progress
+    from wsabie.core.execution import Progress
 
 Cell = float | str | None
 

@@ -14,9 +14,9 @@ from papers.figures_table import build_figures_table
 from papers.record import PaperRecord, RunFindings, RunSettings
 from papers.run_page import render_run_page
 from wsabie.core.errors import InputError
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import to_json_value
 from wsabie.core.machine import collect_versions, count_available_cores
-from wsabie.core.progress import SILENT, Progress
 from wsabie.workflows.compare.comparison import TextTable, describe_machine, write_results
 
 

@@ -19,8 +19,7 @@ from papers.datasets import LabelRelations, PaperData, build_three_sides
 from papers.record import DataOpener
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.evaluation.splits import Split
 from wsabie.io.records import FeatureTable, Item, ItemList
 from wsabie.io.regions import RegionCrop

@@ -20,8 +20,7 @@ from papers.record import DataOpener
 from papers.synthetic_images import ImageTaskSize, build_truth
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, require
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.evaluation.splits import Split
 from wsabie.io.datasets.item_attributes import AttributeTable
 from wsabie.io.parsers.text_files import format_path

@@ -10,8 +10,7 @@ import numpy as np
 from papers.datasets import LabelRelations, PaperData, build_three_sides
 from papers.record import DataOpener
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
 

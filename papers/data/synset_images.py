@@ -9,8 +9,7 @@ import numpy as np
 
 from papers.datasets import LabelRelations, PaperData, build_three_sides
 from wsabie.core.errors import InputError, require
-from wsabie.core.executors import Executor
-from wsabie.core.progress import Progress
+from wsabie.core.execution import Executor, Progress
 from wsabie.evaluation.quadruplets import QuadrupletSplit, split_quadruplets
 from wsabie.evaluation.splits import Split
 from wsabie.io.formats.pair_list import read_excluded_pairs

@@ -12,8 +12,7 @@ from papers.datasets import PaperData
 from papers.record import Cell, DataOpener, FindingRow, PaperRecord, RunFindings, RunSettings
 from wsabie.core.arrays import Bool, Float64, Int64
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.io.parsers.text_files import explain_input_errors, format_path, iterate_numbered_lines
 from wsabie.io.records import FeatureTable
 from wsabie.io.vocabulary.hierarchy_files import read_hierarchy

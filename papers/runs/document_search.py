@@ -10,8 +10,7 @@ from papers.datasets import PaperData, build_three_sides, extract_split_rows
 from papers.record import Cell, DataOpener, FindingRow, PaperRecord, RunFindings, RunSettings
 from papers.runs.best_space import COSINE, find_best_space
 from wsabie.core.errors import InputError, require
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.io.formats.citation_graph import get_links_path, is_citation_graph, read_citation_links
 from wsabie.io.formats.pair_list import read_id_pairs
 from wsabie.io.parsers.text_files import format_path

@@ -11,7 +11,7 @@ from papers.datasets import PaperData
 from papers.record import Cell, FindingRow, PaperRecord, RunFindings, RunSettings
 from papers.runs.model_tables import list_available_entrants
 from wsabie.core.errors import DivergenceError
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Progress
 from wsabie.evaluation.metrics import average_precision
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.io.records import FeatureTable

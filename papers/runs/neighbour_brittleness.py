@@ -8,7 +8,7 @@ import numpy as np
 
 from wsabie.core.arrays import Float64, Int64, Matrix
 from wsabie.core.errors import InputError, require
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Progress
 from wsabie.io.records import FeatureTable
 
 SHARED = 10

@@ -10,7 +10,7 @@ import numpy as np
 
 from papers.record import Cell, FindingRow, PaperRecord, RunFindings, RunSettings
 from papers.runs.model_tables import build_task, format_label_density, list_available_entrants
-from wsabie.core.progress import Progress, Stage
+from wsabie.core.execution import Progress, Stage
 from wsabie.io.records import FeatureTable
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.workflows.compare.comparison import ComparisonTask

@@ -12,8 +12,7 @@ from papers.datasets import PaperData
 from papers.record import Cell, DataOpener, FindingRow, PaperRecord, RunFindings, RunSettings
 from wsabie.core.arrays import Float32, Float64, Int64
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemList, ItemSource, ItemSubset, Source

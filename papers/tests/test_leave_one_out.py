@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from papers.runs import leave_one_out
 from papers.runs.leave_one_out import train_to_best_epoch
-from wsabie.core.progress import SILENT
+from wsabie.core.execution import SILENT
 from wsabie.io.records import FeatureTable
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.workflows.data_splits import split_labels

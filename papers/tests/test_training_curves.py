@@ -9,7 +9,7 @@ from papers.record import RunSettings
 from papers.records.record_index import find_record
 from papers.runs import training_curves
 from papers.runs.model_tables import build_task, list_available_entrants
-from wsabie.core.progress import SILENT
+from wsabie.core.execution import SILENT
 from wsabie.io.records import FeatureTable
 
 

@@ -2,7 +2,7 @@
 
 from wsabie.core.errors import InputError as InputError
 from wsabie.core.errors import WsabieError as WsabieError
-from wsabie.core.executors import ProcessExecutor as ProcessExecutor
+from wsabie.core.execution import ProcessExecutor as ProcessExecutor
 from wsabie.distributed.ray_executor import RayExecutor as RayExecutor
 from wsabie.evaluation.metrics import compute_propensities as compute_propensities
 from wsabie.evaluation.quadruplets import split_quadruplets as split_quadruplets

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from wsabie.core.errors import WsabieError
-from wsabie.core.executors import ProcessExecutor, SerialExecutor, WorkerError
+from wsabie.core.execution import ProcessExecutor, SerialExecutor, WorkerError
 
 
 def test_results_keep_the_order_of_the_items():
@@ -55,7 +55,7 @@ SCRIPT = """
 import os, sys, time
 import numpy as np
 from threadpoolctl import threadpool_info
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 
 def threads(shared, item):
     return max(library["num_threads"] for library in threadpool_info())

@@ -11,7 +11,7 @@ from tests.faults.changes.matrices import hostile_matrix, random_matrix
 
 from strategies import seeds
 from wsabie.core.errors import InputError
-from wsabie.core.sparse_matrices import convert_to_csr, extract_csr_arrays, has_sorted_indices
+from wsabie.core.validation import convert_to_csr, extract_csr_arrays, has_sorted_indices
 
 
 def with_array(name: str, values: Any) -> Any:

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from wsabie.core.executors import run_in_threads
+from wsabie.core.execution import run_in_threads
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

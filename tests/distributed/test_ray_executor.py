@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.core.executors import SerialExecutor, WorkerError
+from wsabie.core.execution import SerialExecutor, WorkerError
 from wsabie.distributed import ray_cluster as module
 from wsabie.distributed import ray_executor
 from wsabie.distributed.ray_executor import RayExecutor

@@ -13,7 +13,7 @@ from tests.reference.label_ranks import compute_scores
 from tests.reference.topk import select_topk
 
 from wsabie.core.errors import InputError
-from wsabie.core.executors import run_in_threads
+from wsabie.core.execution import run_in_threads
 from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean, score_label
 from wsabie.search import exact_index
 from wsabie.search.dense_scores import compute_all_scores

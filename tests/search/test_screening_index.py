@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
-from wsabie.core.executors import run_in_threads
+from wsabie.core.execution import run_in_threads
 from wsabie.search import screening_index
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.screening_index import ScreeningIndex

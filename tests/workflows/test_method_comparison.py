@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from relation_world import by, features, make
-from wsabie.core.executors import SerialExecutor
-from wsabie.core.progress import SILENT
+from wsabie.core.execution import SILENT, SerialExecutor
 from wsabie.features.base.sampling import WorkContext
 from wsabie.io.records import FeatureTable
 from wsabie.io.space_declaration import read_declaration

@@ -13,8 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from wsabie.core.errors import DivergenceError, InputError
-from wsabie.core.executors import SerialExecutor
-from wsabie.core.progress import SILENT
+from wsabie.core.execution import SILENT, SerialExecutor
 from wsabie.features.base.sampling import WorkContext
 from wsabie.io.records import FeatureTable
 from wsabie.models.joint_embedding.estimator import Wsabie

@@ -16,7 +16,7 @@ from PIL import Image, ImageChops, ImageDraw
 
 from wsabie.core.arrays import Bool, Float32, Float64, Int64
 from wsabie.core.errors import require
-from wsabie.core.executors import Executor
+from wsabie.core.execution import Executor
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.features.images.image_decoder import decode_image

@@ -14,7 +14,7 @@ import typer
 from wsabie.cli.framework import Options, Scope, Settings, list_stated, option
 from wsabie.cli.output import TerminalProgress, print_note, show_json
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor, ProcessExecutor, SerialExecutor
+from wsabie.core.execution import Executor, ProcessExecutor, SerialExecutor
 from wsabie.core.json_conversion import convert_records
 from wsabie.core.machine import count_available_cores
 from wsabie.features.extractor_names import list_extractor_names

@@ -7,7 +7,7 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Bool, Int64, Matrix
 from wsabie.core.errors import InputError, require
-from wsabie.core.sparse_matrices import as_array, convert_to_csr
+from wsabie.core.validation import as_array, convert_to_csr
 
 
 class LabelLists(NamedTuple):

@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from wsabie.core.errors import InputError, WsabieError, require
+from wsabie.core.execution import SILENT, Progress, Stage
 from wsabie.core.machine import count_available_cores
-from wsabie.core.progress import SILENT, Progress, Stage
 from wsabie.distributed.averaging_rounds import AveragingRounds, RoundReport, WorkerLoss, WorkerMessage
 from wsabie.distributed.ray_cluster import LOCAL, connect, explain_worker_loss
 from wsabie.distributed.table_deltas import TableDeltas, apply_deltas, compute_deltas, warm_up

@@ -1,4 +1,4 @@
-"""Executor on a Ray cluster: results in order, a few items at a time, as in `wsabie.core.executors`."""
+"""Executor on a Ray cluster: results in order, a few items at a time, as in `wsabie.core.execution`."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor, Item, Result, Shared, WorkerError, disable_blas_threads
+from wsabie.core.execution import Executor, Item, Result, Shared, WorkerError, disable_blas_threads
 from wsabie.distributed.ray_cluster import LOCAL, RETRIES, connect, disconnect
 
 if TYPE_CHECKING:

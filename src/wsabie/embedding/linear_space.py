@@ -8,8 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import LANES, Array, Csr, Float32, view_as_writable
+from wsabie.core.arrays import LANES, Array, Csr, Float32, copy_array, view_as_writable
 from wsabie.core.errors import require
 from wsabie.core.machine import get_available_memory
 from wsabie.embedding.joint_space import JointSpace, count_items
@@ -103,7 +102,7 @@ class LinearSpace(TrainableTables):
 
     def copy(self) -> "LinearSpace":
         """Return a copy whose large weights lie in an unnamed file, so that memory holds them once."""
-        duplicate = LinearSpace(file_backed_arrays.copy_array(self.weights), self.bias.copy())
+        duplicate = LinearSpace(copy_array(self.weights), self.bias.copy())
         duplicate.scale[:], duplicate.norm2[:] = self.scale, self.norm2
         return duplicate
 

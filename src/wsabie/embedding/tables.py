@@ -3,9 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from wsabie.core.arrays import LANES, Array, Float32
+from wsabie.core.arrays import LANES, Array, Float32, iterate_slices
 from wsabie.core.errors import InputError
-from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.machine import get_available_memory
 
 _LINE = 64  # bytes; an unaligned row costs a second cache line on every vector load

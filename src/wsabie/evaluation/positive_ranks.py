@@ -6,7 +6,7 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.executors import run_in_ranges
+from wsabie.core.execution import run_in_ranges
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists, list_positives, remove_excluded
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.metrics import PositiveRanks, build_ranks

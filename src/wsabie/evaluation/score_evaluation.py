@@ -11,7 +11,7 @@ from wsabie.core.arrays import Array, Bool, Float64, Int64, Matrix
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists, list_positives, remove_excluded
-from wsabie.core.sparse_matrices import as_array
+from wsabie.core.validation import as_array
 from wsabie.evaluation import metrics
 from wsabie.evaluation.positive_ranks import rank_scores
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk

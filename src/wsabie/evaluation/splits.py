@@ -23,7 +23,7 @@ from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import LabelLists, list_positives
-from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
+from wsabie.core.validation import build_incidence, convert_to_csr
 
 By = Literal["row", "group", "label", "time"]
 

@@ -13,10 +13,7 @@ from wsabie.features.extractors.audio_words import MfccWords, SaiWords
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.extractors.colour_histograms import ColourHistograms
 from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures, KernelPcaExtractor
-from wsabie.features.extractors.conse_encoder import ConseEncoder
-from wsabie.features.extractors.hub_encoder import HubEncoder
-from wsabie.features.extractors.lite0_encoder import Lite0Encoder
-from wsabie.features.extractors.onnx_encoder import OnnxEncoder
+from wsabie.features.extractors.onnx_encoders import ConseEncoder, HubEncoder, Lite0Encoder, OnnxEncoder
 from wsabie.features.extractors.oriented_gradients import HogFeatures
 from wsabie.features.extractors.textons import Textons
 from wsabie.features.extractors.visual_words import VisualWords

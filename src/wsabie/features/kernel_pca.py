@@ -12,10 +12,9 @@ import numpy as np
 
 from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix, view_as_writable
 from wsabie.core.errors import InputError, ModelFolderError, require
-from wsabie.core.executors import run_in_ranges
+from wsabie.core.execution import SILENT, Progress, run_in_ranges
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
-from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_features, check_positive_integer
 from wsabie.features import nystroem
 from wsabie.features.base.sampling import check_seed

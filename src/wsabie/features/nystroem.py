@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wsabie.core.arrays import Array, Csr, Float64, Int64, Matrix, view_as_writable
-from wsabie.core.executors import run_in_ranges
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Progress, run_in_ranges
 
 Choice = Literal["k-means++", "uniform"]
 _ROWS_PER_TASK = 256

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from wsabie.core.errors import InputError
+from wsabie.core.execution import Progress
 from wsabie.core.folder_tree import walk_folder
-from wsabie.core.progress import Progress
 from wsabie.io.datasets.debian_packages import find_package_lists, is_package_list, read_packages
 from wsabie.io.datasets.iapr import is_iapr, read_iapr
 from wsabie.io.datasets.lear import is_lear, read_lear

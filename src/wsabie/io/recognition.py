@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from wsabie.core.errors import InputError, require
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Progress
 from wsabie.io.data_formats import (
     FORMATS,
     FORMATS_BY_KIND,

@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import Int64, Matrix
+from wsabie.core import arrays
+from wsabie.core.arrays import Int64, Matrix, allocate_array, iterate_slices
 from wsabie.core.errors import InputError
-from wsabie.core.sparse_matrices import convert_to_csr, dense_array, extract_csr_arrays
+from wsabie.core.validation import convert_to_csr, dense_array, extract_csr_arrays
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.regions import ItemContent, RegionCrop
 from wsabie.storage.rejects import Rejects
@@ -136,12 +136,12 @@ class FeatureTable:
 
 def _take_rows(X: Matrix, index: Int64) -> Matrix:
     """Return `X[index]`, computed part by part."""
-    if not hasattr(X, "tocsr") or X.nnz * X.dtype.itemsize < file_backed_arrays.MIN_MAPPED_BYTES:
+    if not hasattr(X, "tocsr") or X.nnz * X.dtype.itemsize < arrays.MIN_MAPPED_BYTES:
         return X[index]
     counts = np.diff(X.indptr)[index]
     indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    data, indices = (file_backed_arrays.allocate_array(indptr[-1], part.dtype) for part in (X.data, X.indices))
-    for part in file_backed_arrays.iterate_slices(len(index), _ROWS_AT_ONCE):
+    data, indices = (allocate_array(indptr[-1], part.dtype) for part in (X.data, X.indices))
+    for part in iterate_slices(len(index), _ROWS_AT_ONCE):
         rows = X[index[part]]
         span = slice(indptr[part.start], indptr[part.stop])
         data[span], indices[span] = rows.data, rows.indices

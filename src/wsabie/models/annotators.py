@@ -11,8 +11,7 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix, UInt64
 from wsabie.core.errors import InputError, require
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.features.base.feature_extractor import FeatureExtractor, NestedConfig
 from wsabie.features.base.sampling import RunOptions
 from wsabie.features.extractor_registry import restore_extractor

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from wsabie.core.arrays import Array, Float32, Matrix
+from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import Progress
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, dump_matrix
 from wsabie.models.base.row_products import index_by_feature, multiply_rows, restore_table, scale_to_unit
 from wsabie.models.base.row_scaling import Scaling

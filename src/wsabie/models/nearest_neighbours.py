@@ -11,8 +11,8 @@ from scipy.sparse import csr_matrix, vstack
 
 from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import UnsuitableModelError, require
+from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import Progress
 from wsabie.models.base.feature_matrix import (
     FeatureMatrix,
     convert_to_matrix,

@@ -3,8 +3,8 @@
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Matrix
+from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import Progress
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.score_ranker import OneStepRanker

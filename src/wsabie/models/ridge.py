@@ -10,8 +10,8 @@ from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from wsabie.core.arrays import Array, Csr, Float32, Matrix
+from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import Progress
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, dump_matrix
 from wsabie.models.base.row_products import index_by_feature, multiply_rows, restore_table
 from wsabie.models.base.row_scaling import Scaling

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from wsabie.core.arrays import Array, Float32, Float64, Matrix
+from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import Progress
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker

@@ -11,9 +11,9 @@ from sklearn.base import TransformerMixin
 
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
 from wsabie.core.errors import InputError, require
+from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import build_exclusion_lists
-from wsabie.core.progress import Progress
 from wsabie.core.validation import check_positive_integer
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
 from wsabie.models.base.label_model import Candidates, Exclusion, Ranking

@@ -14,9 +14,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Float32, Int64, UInt8
+from wsabie.core.arrays import Array, Float32, Int64, UInt8, iterate_slices
 from wsabie.core.errors import require
-from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.optional_packages import import_optional
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.search import label_index

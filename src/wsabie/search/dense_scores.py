@@ -4,7 +4,7 @@ import numpy as np
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
-from wsabie.core.executors import run_in_ranges
+from wsabie.core.execution import run_in_ranges
 from wsabie.kernels.embedding.similarity import Similarity
 from wsabie.kernels.ranking.label_ranks import allocate_scratch, score_rows
 

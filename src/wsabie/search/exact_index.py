@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.executors import run_in_ranges, run_in_threads
+from wsabie.core.execution import run_in_ranges, run_in_threads
 from wsabie.core.label_lists import LabelLists
 from wsabie.core.machine import count_available_cores, limit_blas_threads
 from wsabie.core.validation import check_positive_integer

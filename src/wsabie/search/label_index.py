@@ -9,13 +9,11 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wsabie.core.arrays import Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Float32, Float64, Int64, Matrix, iterate_slices
 from wsabie.core.errors import require
-from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import LabelLists
-from wsabie.core.sparse_matrices import convert_to_csr
-from wsabie.core.validation import check_positive_integer
+from wsabie.core.validation import check_positive_integer, convert_to_csr
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.search_arrays import list_hidden_labels, prepare_float32_rows
 from wsabie.storage.model_folder import ModelState

@@ -9,7 +9,7 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, view_as_writable
 from wsabie.core.errors import InputError, require
-from wsabie.core.executors import run_in_ranges
+from wsabie.core.execution import run_in_ranges
 from wsabie.core.machine import count_available_cores
 from wsabie.core.validation import check_positive_integer
 from wsabie.kernels.ranking import top_pairs as kernels

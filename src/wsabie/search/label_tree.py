@@ -15,8 +15,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix
 from wsabie.core.errors import require
-from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
-from wsabie.core.validation import check_positive_integer
+from wsabie.core.validation import build_incidence, check_positive_integer, convert_to_csr
 from wsabie.search import label_index
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.search_arrays import prepare_float32_rows

@@ -10,7 +10,7 @@ import numpy as np
 
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import UnknownLabelError
-from wsabie.core.sparse_matrices import convert_to_csr
+from wsabie.core.validation import convert_to_csr
 from wsabie.search.exact_index import find_top_k
 from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.concept_matching import LabelConcepts

@@ -10,10 +10,9 @@ from typing import Self
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Float32, Float64, Int64, view_as_writable
+from wsabie.core.arrays import Array, Float32, Float64, Int64, iterate_slices, view_as_writable
 from wsabie.core.errors import require
-from wsabie.core.executors import run_in_threads
-from wsabie.core.file_backed_arrays import iterate_slices
+from wsabie.core.execution import run_in_threads
 from wsabie.core.machine import count_available_cores
 from wsabie.kernels.ranking import topk
 from wsabie.kernels.simd.byte_products import LABELS, WIDEST, has_byte_products

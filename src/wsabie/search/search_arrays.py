@@ -3,9 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from wsabie.core.arrays import Array, Float32, Int64, Matrix, view_as_writable
+from wsabie.core.arrays import Array, Float32, Int64, Matrix, iterate_slices, view_as_writable
 from wsabie.core.errors import InputError, require
-from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists
 
 _ROWS_AT_ONCE = 1 << 14

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from wsabie.core.arrays import Float32, Int64
 from wsabie.core.errors import InputError
-from wsabie.core.sparse_matrices import build_incidence
+from wsabie.core.validation import build_incidence
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.search.exact_index import find_top_k
 from wsabie.vocabulary.word_vector_lookup import WordVectors

@@ -23,7 +23,7 @@ from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.folder.collection_file import can_write, is_collection
 from wsabie.collection.search.text_search import load_label_knowledge
 from wsabie.core.errors import BusyError, InputError
-from wsabie.core.executors import call_after_parent
+from wsabie.core.execution import call_after_parent
 from wsabie.core.input_files import format_open_error
 from wsabie.core.memory_budget import share_memory_budgets
 from wsabie.server import connections, metrics, model_holder

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from wsabie.core.arrays import Csr, Int64
-from wsabie.core.progress import Progress, Stage
+from wsabie.core.execution import Progress, Stage
 from wsabie.embedding.protocols import ComposedInputs, EmbeddingSpace, EntityInputs, KernelArrays, select_tower_inputs
 from wsabie.training import samplers
 from wsabie.training.kernel_threads import KernelThreads

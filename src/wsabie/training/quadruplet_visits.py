@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from wsabie.core.arrays import Bool, Csr, Float32, Int64, Matrix
-from wsabie.core.sparse_matrices import build_incidence
+from wsabie.core.validation import build_incidence
 from wsabie.embedding.multi_relation_space import RelationEnds
 from wsabie.embedding.protocols import ComposedInputs, EntityInputs
 from wsabie.training.samplers import PAIRS_PER_BLOCK

@@ -9,7 +9,7 @@ import numpy as np
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import DivergenceError
-from wsabie.core.progress import SILENT, Progress, Stage
+from wsabie.core.execution import SILENT, Progress, Stage
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.training.checkpoints import CheckpointFolder, TrainingProgress
 from wsabie.training.epoch_runner import EpochMonitor, EpochRunner

@@ -7,8 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix, UInt64
-from wsabie.core.file_backed_arrays import iterate_slices
+from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix, UInt64, iterate_slices
 from wsabie.core.label_lists import LabelLists
 from wsabie.embedding.protocols import ComposedInputs, EntityInputs, KernelArrays
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from wsabie.core.arrays import Int32, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.sparse_matrices import build_incidence
+from wsabie.core.validation import build_incidence
 from wsabie.vocabulary.label_distances import FAR, AncestorHeights, HopDistances
 from wsabie.vocabulary.label_names import normalise_label_name
 from wsabie.vocabulary.label_similarity import SiblingSimilarity

@@ -10,7 +10,7 @@ import numpy as np
 
 from wsabie.core.arrays import Bool, Float64, Int32, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.sparse_matrices import build_incidence, convert_to_csr, gather_entries
+from wsabie.core.validation import build_incidence, convert_to_csr, gather_entries
 from wsabie.vocabulary.label_similarity import LabelNumbers
 
 FAR = np.iinfo(np.int32).max

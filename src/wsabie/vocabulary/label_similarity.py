@@ -12,7 +12,7 @@ import numpy as np
 
 from wsabie.core.arrays import Bool, Float32, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.sparse_matrices import convert_to_csr, gather_entries
+from wsabie.core.validation import convert_to_csr, gather_entries
 
 LabelNumbers: TypeAlias = Sequence[int] | Int64
 LabelMatch = Literal["true", "sibling", "other"]

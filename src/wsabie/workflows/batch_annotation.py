@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from wsabie.core.arrays import Float32, Int64, Matrix
 from wsabie.core.errors import InputError, require
-from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.io.alignment import AlignedTable
 from wsabie.io.records import FeatureTable, ItemList, ItemSource
 from wsabie.models.annotators import Annotator, ThresholdFunction, rank_above

@@ -10,8 +10,8 @@ from typing import Unpack
 import numpy as np
 
 from wsabie.core.arrays import Matrix
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import PairedDifference, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import Split

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.core.arrays import Int64, Matrix
-from wsabie.core.executors import Executor, SerialExecutor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor
 from wsabie.evaluation.score_evaluation import BlockFigures, Evaluation, EvaluationAccumulator
 from wsabie.io.records import FeatureTable
 from wsabie.models.base.feature_matrix import iterate_row_ranges

@@ -9,8 +9,8 @@ import numpy as np
 
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, WsabieError, require
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.io.fingerprints import MAX_ROW_HASHES, compute_fingerprint, compute_row_hashes
 from wsabie.io.records import FeatureTable
 from wsabie.models.annotators import Annotator

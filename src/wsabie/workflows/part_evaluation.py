@@ -7,8 +7,8 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Bool, Int64
 from wsabie.core.errors import InputError
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import JsonObject, to_json_value
-from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import Interval, bootstrap_all
 from wsabie.io.records import FeatureTable
 from wsabie.models.object_parts.pair_ranker import PairRanker, QuadrupletTest, Values, evaluate_pairs, evaluate_triplets

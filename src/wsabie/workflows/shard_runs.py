@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from wsabie.core.arrays import Array, Bool, UInt64
 from wsabie.core.errors import InputError
+from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import Progress
 from wsabie.features.images.augmentation import strip_view_ids
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.row_streams import RowStream, StreamInfo

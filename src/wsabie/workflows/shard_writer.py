@@ -18,9 +18,8 @@ import numpy as np
 
 from wsabie.core.arrays import Int32, Int64
 from wsabie.core.errors import InputError, require
-from wsabie.core.executors import Executor
+from wsabie.core.execution import Executor, Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import Progress
 from wsabie.features.base.sampling import RunOptions, WorkContext
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.parsers.array_builders import check_feature_count

@@ -7,7 +7,7 @@ import pytest
 from wsabie.features.encoders.encoder_list import ENCODERS, HUB_ENCODERS
 from wsabie.features.encoders.encoder_speed import measure_speed
 from wsabie.features.extractor_names import EXTRACTOR_NAMES
-from wsabie.features.extractors.lite0_encoder import Lite0Encoder, find_network
+from wsabie.features.extractors.onnx_encoders import Lite0Encoder, find_network
 from wsabie.samples import get_sample_path
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wsabie.cli import shared_options
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.io.recognition import open_source
 from wsabie.samples import get_sample_path
 

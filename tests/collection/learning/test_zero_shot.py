@@ -23,7 +23,7 @@ from wsabie.collection.search.text_search import search_items
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.features.encoders import sentence_encoder
 from wsabie.features.extractor_registry import load_extractor
-from wsabie.features.extractors.conse_encoder import ConseEncoder
+from wsabie.features.extractors.onnx_encoders import ConseEncoder
 from wsabie.models.annotators import Annotator
 from wsabie.samples import get_photo_folder
 
@@ -142,7 +142,7 @@ def test_a_saved_encoder_needs_no_sentence_encoder(tmp_path: Path, monkeypatch: 
     assert (len(columns), encoder.n_features_) == (384, 384)
     assert np.linalg.norm(point) == pytest.approx(1)
     encoder.save(tmp_path / "encoder")
-    monkeypatch.setattr("wsabie.features.extractors.conse_encoder.SentenceEncoder", None)
+    monkeypatch.setattr("wsabie.features.extractors.onnx_encoders.SentenceEncoder", None)
     loaded = load_extractor(tmp_path / "encoder")
     assert loaded.fingerprint() == encoder.fingerprint()
     np.testing.assert_array_equal(loaded.transform_one(photo)[1], point)

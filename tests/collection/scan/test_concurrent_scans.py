@@ -18,7 +18,7 @@ from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, check_database, open_collection
 from wsabie.collection.scan import scanner
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 
 
 def test_scan_is_one_journal_entry(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from wsabie.core.errors import InputError, UnreadableItemError
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.features.base import extraction as module
 from wsabie.features.base.extraction import extract_to_file, write_shard
 from wsabie.features.extractors.visual_words import VisualWords

@@ -21,8 +21,8 @@ from wsabie.core.errors import InputError
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.encoders.encoder_speed import measure_speed
 from wsabie.features.encoders.encoder_store import find_encoder_folder, install_encoder, is_encoder_installed
-from wsabie.features.encoders.preprocessing import Preprocessing
 from wsabie.features.extractor_registry import create_extractor, load_extractor
+from wsabie.features.extractors.onnx_encoders import Preprocessing
 from wsabie.features.images.image_decoder import decode_image
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.atomic_files import lock_folder

@@ -10,7 +10,7 @@ from wsabie.core.memory_budget import ITEM_MEMORY
 from wsabie.features.encoders import onnx_network
 from wsabie.features.encoders.onnx_graph_check import check_graph
 from wsabie.features.encoders.onnx_network import OnnxContent, OnnxNetwork, TrialCost, crop_centre
-from wsabie.features.extractors.onnx_encoder import OnnxEncoder
+from wsabie.features.extractors.onnx_encoders import OnnxEncoder
 from wsabie.io.records import ItemList
 
 onnx = pytest.importorskip("onnx")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.features.base.codebook import Codebook
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors import audio_words

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.reference.word_counts import find_words
 
 from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.text.text_decoder import REASONS, fold_text

@@ -5,7 +5,7 @@ import pytest
 from scipy.ndimage import gaussian_filter1d
 
 from wsabie.core.errors import InputError, ModelFolderError
-from wsabie.core.executors import ProcessExecutor, SerialExecutor
+from wsabie.core.execution import ProcessExecutor, SerialExecutor
 from wsabie.features.base.extraction import extract_to_file
 from wsabie.features.extractor_names import EXTRACTOR_NAMES
 from wsabie.features.extractor_registry import EXTRACTORS, create_extractor, load_extractor

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.features import kernel_pca
 from wsabie.features.base.extraction import extract_to_file
 from wsabie.features.extractor_registry import create_extractor, load_extractor

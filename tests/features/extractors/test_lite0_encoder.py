@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from wsabie.core.errors import InputError
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.features.extractor_registry import create_extractor, load_extractor
-from wsabie.features.extractors.lite0_encoder import Lite0Encoder, find_network
+from wsabie.features.extractors.onnx_encoders import Lite0Encoder, find_network
 from wsabie.io.records import Item, ItemList
 
 needs_network = pytest.mark.usefixtures("network")

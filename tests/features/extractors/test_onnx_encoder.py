@@ -8,13 +8,13 @@ import pytest
 from PIL import Image
 
 from wsabie.core.errors import InputError, UnreadableItemError
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.features.base.extraction import extract_to_file
 from wsabie.features.encoders import onnx_network
 from wsabie.features.encoders.onnx_network import OnnxContent
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures
-from wsabie.features.extractors.onnx_encoder import OnnxEncoder
+from wsabie.features.extractors.onnx_encoders import OnnxEncoder
 from wsabie.features.extractors.oriented_gradients import HogFeatures
 from wsabie.io.recognition import open_source
 from wsabie.io.records import ItemList

@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.images.image_decoder import decode_image
 from wsabie.io.records import FeatureTable, Item, ItemList

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 
 from strategies import seeds
-from wsabie.core import file_backed_arrays
+from wsabie.core import arrays
 from wsabie.core.errors import InputError
 from wsabie.core.validation import check_features
 from wsabie.models.base import row_scaling
@@ -35,7 +35,7 @@ def test_tfidf_equals_its_formula() -> None:
 def test_idf_counts_the_same_in_parts(values: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = check_features(sp.csr_matrix(COUNTS))
     weights = RowScaling.fit(rows, 3, "tfidf").weight
-    monkeypatch.setattr(file_backed_arrays, "CHUNK_VALUES", values)
+    monkeypatch.setattr(arrays, "CHUNK_VALUES", values)
     assert np.array_equal(RowScaling.fit(rows, 3, "tfidf").weight, weights)
 
 

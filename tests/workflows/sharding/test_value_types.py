@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from shard_files import by_id, content, in_shards, shuffled, toy_rows
 from wsabie.core.errors import InputError
-from wsabie.core.executors import SerialExecutor
+from wsabie.core.execution import SerialExecutor
 from wsabie.io.alignment import align_table
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.records import FeatureTable

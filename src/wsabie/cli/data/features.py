@@ -12,9 +12,8 @@ from wsabie.cli.framework import Options, Report, Scope, Settings, argument, com
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
 from wsabie.cli.shared_options import ClusterRunOptions, DataOptions, ExtractionOptions, Items, Landmarks
 from wsabie.core.errors import InputError, MissingLabelsError, require
-from wsabie.core.executors import Executor
+from wsabie.core.execution import Executor, Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import Progress
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:

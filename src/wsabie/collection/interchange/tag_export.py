@@ -23,8 +23,8 @@ from wsabie.collection.interchange.csv_jsonl import write_table
 from wsabie.collection.interchange.tag_record import ENDINGS, ExportFormat, PlacementMode, Tag
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.io.tags.tag_writer import write_embedded, write_sidecar
 from wsabie.storage.atomic_files import WriteError, check_writable, create_folder
 from wsabie.storage.output_checks import check_output_paths

@@ -26,7 +26,7 @@ from wsabie.collection.interchange.tag_record import ENDINGS, TagLine, format_ti
 from wsabie.collection.labels import label_store
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Progress
 from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.text_files import format_path, read_head
 from wsabie.storage.rejects import Rejects, RowError

@@ -38,10 +38,9 @@ from wsabie.collection.merge_proposals.proposals import refresh_proposals
 from wsabie.collection.registry.item_index import index_items
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError, NotFoundError, WsabieError
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor, Stage
 from wsabie.core.json_conversion import JsonObject, convert_records
 from wsabie.core.machine import count_available_cores
-from wsabie.core.progress import Stage
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.extractor_choice import AUTO
 from wsabie.features.extractor_names import EXTRACTOR_NAMES

@@ -18,8 +18,7 @@ from wsabie.collection.db.tables import bursts, items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.learning.feature_store import FeatureStore
 from wsabie.core.arrays import Float32, Float64, Int64, Matrix
-from wsabie.features.extractors.hub_encoder import HubEncoder
-from wsabie.features.extractors.onnx_encoder import OnnxEncoder
+from wsabie.features.extractors.onnx_encoders import HubEncoder, OnnxEncoder
 
 SECONDS = 10.0
 """Longest time between a picture and the leader that it resembles."""

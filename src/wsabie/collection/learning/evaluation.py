@@ -18,8 +18,7 @@ from wsabie.collection.registry.thresholds import HoldoutSuggestions
 from wsabie.collection.scan.file_inspection import rescan_error
 from wsabie.core.arrays import Bool, Float32, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.evaluation.bootstrap import PairedDifference, paired_bootstrap
 from wsabie.evaluation.calibration import Calibration
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores

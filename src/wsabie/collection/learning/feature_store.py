@@ -24,8 +24,7 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.scan.file_inspection import read_file_stat, rescan_error
 from wsabie.core.arrays import Bool, Matrix
 from wsabie.core.errors import InputError, WsabieError
-from wsabie.core.executors import Executor, SerialExecutor
-from wsabie.core.progress import SILENT, Progress, Stage
+from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor, Stage
 from wsabie.features.base.extraction import build_shard_path, fit_extractor, read_summary, write_shard
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
 from wsabie.features.base.feature_extractor import FeatureExtractor

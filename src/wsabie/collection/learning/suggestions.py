@@ -20,9 +20,8 @@ from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import Threshold
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
-from wsabie.core.progress import SILENT, Progress
-from wsabie.core.sparse_matrices import build_incidence
+from wsabie.core.execution import SILENT, Executor, Progress
+from wsabie.core.validation import build_incidence
 from wsabie.evaluation.calibration import Calibration
 from wsabie.search.exact_index import ExactIndex
 

@@ -21,9 +21,8 @@ from wsabie.collection.registry.item_index import renew_indices
 from wsabie.collection.registry.thresholds import save_holdout_suggestions
 from wsabie.collection.scan.roots import read_modality
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
+from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import PairedDifference
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.modalities import PICTURES

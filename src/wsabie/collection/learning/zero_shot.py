@@ -27,7 +27,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.tables import pad_rows
 from wsabie.evaluation.calibration import Calibration
 from wsabie.features.encoders.sentence_encoder import SentenceEncoder, is_sentence_encoder_installed
-from wsabie.features.extractors.conse_encoder import ConseEncoder
+from wsabie.features.extractors.onnx_encoders import ConseEncoder
 from wsabie.io.modalities import PICTURES
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.joint_embedding.estimator import Wsabie

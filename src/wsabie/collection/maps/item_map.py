@@ -34,8 +34,8 @@ from wsabie.collection.registry.item_index import ItemEmbeddings, SearchIndex, l
 from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
 from wsabie.core.arrays import Float32, Float64, Int64, UInt8
 from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.machine import limit_blas_threads
-from wsabie.core.progress import SILENT, Progress
 from wsabie.storage.model_folder import ModelState, open_model_folder, read_content_checksum, save_model_folder
 
 MIN_UMAP_ITEMS = 10

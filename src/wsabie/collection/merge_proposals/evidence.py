@@ -17,7 +17,7 @@ from wsabie.collection.db.database import group_pairs
 from wsabie.collection.db.tables import annotations
 from wsabie.collection.labels.label_store import LabelCount
 from wsabie.core.arrays import Bool, Float32, Int64, Matrix
-from wsabie.core.sparse_matrices import build_incidence
+from wsabie.core.validation import build_incidence
 from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import UP, KnowledgeGraph
 from wsabie.vocabulary.spelling_variants import (

@@ -38,8 +38,8 @@ from wsabie.collection.merge_proposals.evidence import (
 from wsabie.collection.registry.model_registry import NO_MODEL, LoadedModel, find_usable_model, load_model_in_use
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_files import read_stamp
-from wsabie.core.progress import SILENT, Progress
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.storage.atomic_files import WriteError, write_text
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph

@@ -26,9 +26,9 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.registry.model_registry import find_model_folder, load_model_in_use
 from wsabie.core.arrays import Array, Float32, Int64, Matrix, UInt64
 from wsabie.core.errors import InputError, ModelFolderError, WsabieError
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_files import read_stamp
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.folder.collection_file import PLACE
 from wsabie.collection.scan.file_inspection import FileStat, parse_modality, read_file_stat
 from wsabie.core.errors import InputError
+from wsabie.core.execution import Progress
 from wsabie.core.input_files import is_regular_file, open_input
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import Progress
 from wsabie.io.file_matching import find_files, fold_path, format_other_files, normalise_relative_path
 from wsabie.io.formats import media_folder
 from wsabie.io.modalities import PICTURES, Modality

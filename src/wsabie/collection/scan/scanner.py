@@ -37,8 +37,7 @@ from wsabie.collection.scan.scan_writer import (
     write_journal_line,
     write_missing,
 )
-from wsabie.core.executors import Executor, SerialExecutor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor
 from wsabie.io.parsers.label_cells import JOINED
 from wsabie.storage.rejects import Rejects
 

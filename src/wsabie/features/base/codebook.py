@@ -8,10 +8,9 @@ import numpy as np
 
 from wsabie.core.arrays import Float32, Int32, Int64
 from wsabie.core.errors import InputError
-from wsabie.core.executors import Executor
+from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.core.machine import count_available_cores
-from wsabie.core.progress import SILENT, Progress
-from wsabie.core.sparse_matrices import build_incidence
+from wsabie.core.validation import build_incidence
 
 _TILE = 1 << 22  # scores held at once (16 MB): more would leave the processor's cache
 _TILES_PER_TASK = 8  # tiles of one task

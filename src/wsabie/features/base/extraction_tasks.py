@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeVar
 
 from wsabie.core.arrays import Float32, Int32
 from wsabie.core.errors import InputError, UnreadableItemError
-from wsabie.core.progress import Stage
+from wsabie.core.execution import Stage
 from wsabie.io.records import Item
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name

@@ -13,7 +13,7 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Int32
 from wsabie.core.errors import InputError, ModelFolderError, bracket_detail, require
-from wsabie.core.executors import Executor, SerialExecutor
+from wsabie.core.execution import Executor, SerialExecutor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.features.base import sampling
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection, iterate_results, process_or_reject

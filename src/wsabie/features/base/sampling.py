@@ -7,8 +7,7 @@ from typing import NamedTuple, Self, TypedDict, TypeVar
 import numpy as np
 
 from wsabie.core.errors import require
-from wsabie.core.executors import Executor, SerialExecutor
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor
 from wsabie.io.records import Item, ItemSource
 from wsabie.storage.rejects import Rejects
 

@@ -1,4 +1,8 @@
-"""Base of the feature extractors that count words of a codebook or a vocabulary."""
+"""Bases of the feature extractors that count words.
+
+`WordExtractor` counts the words of a codebook or a vocabulary and weighs them, `BlockExtractor` learns a codebook from
+the blocks of items.
+"""
 
 from abc import abstractmethod
 from collections.abc import Sized
@@ -6,15 +10,103 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from wsabie.core.arrays import Array, Float32, Int64
+from wsabie.core.arrays import Array, Float32, Int32, Int64
 from wsabie.core.errors import require
-from wsabie.features.base.extraction_tasks import iterate_results
+from wsabie.features.base.extraction_tasks import ItemRejection, iterate_results, process_or_reject
 from wsabie.features.base.feature_extractor import EncodedRow, FeatureExtractor, extract_batch
-from wsabie.features.base.idf_weighting import compute_idf, weight_counts
-from wsabie.features.base.sampling import BATCH, WorkContext, iterate_at_positions, iterate_batches
-from wsabie.io.records import ItemSource
+from wsabie.features.base.sampling import (
+    BATCH,
+    WorkContext,
+    format_nothing_readable,
+    iterate_at_positions,
+    iterate_batches,
+    select_evenly,
+)
+from wsabie.io.records import Item, ItemSource
 from wsabie.storage.schema_validation import check_array
+
+
+def compute_idf(document_frequencies: ArrayLike, n: int) -> Float32:
+    """Return the inverse document frequency log((1 + n) / (1 + document frequency)) + 1, never zero.
+
+    Parameters
+    ----------
+    document_frequencies : (n_features,) integers
+        Rows (or pictures) that hold the feature.
+    n : int
+        All rows.
+
+    Examples
+    --------
+    >>> compute_idf(np.array([0, 9]), 9)
+    array([3.3025851, 1.       ], dtype=float32)
+    """
+    return (np.log((1 + n) / (1 + np.asarray(document_frequencies))) + 1).astype(np.float32)
+
+
+def weight_counts(words: Int32, counts: Float32, idf: Float32 | None) -> Float32:
+    """Return the counts, or log(1 + count) * idf at unit length.
+
+    Parameters
+    ----------
+    words : (nnz,) int32
+    counts : (nnz,) float32
+    idf : (n_words,) float32 or None
+        None: counts.
+
+    Examples
+    --------
+    >>> weight_counts(np.array([0, 2], np.int32), np.array([1, 1], np.float32), np.array([3, 9, 4], np.float32))
+    array([0.6, 0.8], dtype=float32)
+    """
+    if idf is None:
+        return counts
+    values = np.log1p(counts) * idf[words]
+    return np.asarray(values / np.sqrt(values @ values), np.float32)
+
+
+_MIN_BLOCKS = 64  # of an item, while there are more items than a sample can take in full
+
+
+class BlockExtractor(FeatureExtractor):
+    """Base of extractors that learn a codebook from the blocks of items."""
+
+    @abstractmethod
+    def cut(self, view: Any) -> Float32:
+        """Return the blocks of a view, (n, n_bins), that a codebook is learned from."""
+
+    def _sample_blocks(self, source: ItemSource, most: int, context: WorkContext) -> tuple[list[int], Float32]:
+        """Sample about `most` random blocks, an equal number from each of some items.
+
+        Returns
+        -------
+        list of int
+            Positions of the items.
+        ndarray, (n, n_bins), float32
+        """
+        positions = select_evenly(len(source), max(1, most // _MIN_BLOCKS))
+        work = partial(_sample_batch, per_item=-(-most // max(1, len(positions))))
+        items = iterate_batches(iterate_at_positions(source, positions), BATCH)
+        with context.progress.stage(f"sampling {source.modality}", len(positions), source.modality) as stage:
+            blocks = list(iterate_results(context.executor.map_with(work, self, items), stage, context.rejects))
+        require(len(blocks) > 0, format_nothing_readable(source, context.rejects))
+        return positions, np.concatenate(blocks)
+
+
+def _sample_batch(
+    extractor: BlockExtractor, batch: tuple[tuple[int, Item], ...], per_item: int
+) -> list[Float32 | ItemRejection]:
+    """Return up to `per_item` random blocks of each (position, item), or its rejection."""
+
+    def sample(item: Item, position: int) -> Float32:
+        blocks = extractor.cut(next(extractor.iterate_views(item)))
+        block_ids = np.random.default_rng([extractor.seed, position]).permutation(len(blocks))[:per_item]
+        return blocks[np.sort(block_ids)]
+
+    return [process_or_reject(item, partial(sample, position=position)) for position, item in batch]
+
 
 Weighting = Literal["counts", "tfidf"]
 

@@ -20,14 +20,13 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Float32
 from wsabie.core.errors import UnreadableItemError, require
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.optional_packages import import_optional
-from wsabie.core.progress import SILENT, Progress
 from wsabie.features.audio import sound_frames
-from wsabie.features.base.block_extractor import BlockExtractor
 from wsabie.features.base.codebook import Codebook, learn_codebook, suggest_codebook_size
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext, iterate_at_positions, iterate_batches, select_evenly
-from wsabie.features.base.word_extractor import Weighting, WordExtractor
+from wsabie.features.base.word_extractor import BlockExtractor, Weighting, WordExtractor
 from wsabie.features.images.image_decoder import open_image_stream
 from wsabie.io.records import Item, ItemSource
 from wsabie.storage.schema_validation import check_array

@@ -9,7 +9,7 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Csr, Float32
 from wsabie.core.errors import InputError, UnreadableItemError, require
-from wsabie.core.executors import ProcessExecutor
+from wsabie.core.execution import ProcessExecutor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.features.base.extraction_tasks import ItemFeatures
 from wsabie.features.base.feature_extractor import EncodedRow, FeatureExtractor, NestedConfig

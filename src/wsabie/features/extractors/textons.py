@@ -14,10 +14,10 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Float32, UInt8
 from wsabie.core.errors import require
-from wsabie.features.base.block_extractor import BlockExtractor
 from wsabie.features.base.codebook import Codebook, learn_codebook
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext
+from wsabie.features.base.word_extractor import BlockExtractor
 from wsabie.features.images.image_extractor import ImageView, ScaledImageExtractor
 from wsabie.features.images.spatial_pyramid import check_levels, compute_spatial_histograms, count_cells, select_nonzero
 from wsabie.io.records import ItemSource

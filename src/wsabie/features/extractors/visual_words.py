@@ -20,11 +20,10 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Float64, Int32, UInt8
 from wsabie.core.errors import InputError, require
-from wsabie.features.base.block_extractor import BlockExtractor
 from wsabie.features.base.codebook import Codebook, learn_codebook
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext
-from wsabie.features.base.word_extractor import Weighting, WordExtractor
+from wsabie.features.base.word_extractor import BlockExtractor, Weighting, WordExtractor
 from wsabie.features.images.augmentation import compute_pixel_window, crop_view
 from wsabie.features.images.image_decoder import decode_with_size
 from wsabie.features.images.image_extractor import BlockMap, ImageView, ScaledImageExtractor

@@ -20,7 +20,7 @@ import numpy as np
 
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Progress
 from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.parsers.array_builders import Row, decode_row, iterate_parsed, require_rows

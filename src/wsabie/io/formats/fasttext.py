@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.core.errors import InputError
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Progress
 from wsabie.io.alignment import move_columns
 from wsabie.io.parsers.array_builders import LabelIndex, decode_row, require_rows
 from wsabie.io.parsers.text_files import iterate_numbered_lines

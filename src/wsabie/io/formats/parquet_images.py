@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from wsabie.core.errors import InputError
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.io.file_matching import find_local_file
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_tables import ParquetTable, open_label_column

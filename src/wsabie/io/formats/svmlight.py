@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from wsabie.core.arrays import Int32, UInt8
 from wsabie.core.errors import InputError
-from wsabie.core.progress import SILENT, Progress
+from wsabie.core.execution import SILENT, Progress
 from wsabie.io.parsers.array_builders import LabelIndex, check_label_count
 from wsabie.io.parsers.text_files import (
     decode_text,

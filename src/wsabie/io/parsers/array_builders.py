@@ -7,8 +7,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import Array, Int32, Int64, Matrix
+from wsabie.core import arrays
+from wsabie.core.arrays import Array, Int32, Int64, Matrix, allocate_array
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.storage.column_files import compute_offsets
@@ -75,10 +75,10 @@ class GrowingArray:
         return self.view()
 
     def _reserve(self, n: int) -> None:
-        if n * self._array.itemsize < file_backed_arrays.MIN_MAPPED_BYTES:
+        if n * self._array.itemsize < arrays.MIN_MAPPED_BYTES:
             self._array.resize(n, refcheck=False)
             return
-        larger = file_backed_arrays.allocate_array(n, self._array.dtype)
+        larger = allocate_array(n, self._array.dtype)
         larger[: self._size] = self.view()
         self._array = larger
 

@@ -34,9 +34,9 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Csr, Float32, Int64
 from wsabie.core.errors import InputError, require
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_files import open_input, read_input
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.storage.atomic_files import explain_read_errors, write_bytes
 from wsabie.storage.column_files import (
     ColumnFileCache,

@@ -21,8 +21,8 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from wsabie.core.errors import InputError, require
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_limits import make_limit_error, read_limits
-from wsabie.core.progress import SILENT, Progress
 from wsabie.io.datasets.open_images import TREE, iterate_hierarchy_pairs, read_neighbouring_names
 from wsabie.io.formats.media_folder import read_folder
 from wsabie.io.formats.pair_list import HEADER

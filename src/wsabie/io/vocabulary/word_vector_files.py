@@ -31,9 +31,9 @@ import numpy as np
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError, require
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.text_files import (
     explain_input_errors,

@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Array, Int64, Matrix
 from wsabie.core.errors import InputError, require
-from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
+from wsabie.core.validation import build_incidence, convert_to_csr
 from wsabie.io.alignment import merge_columns
 from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 

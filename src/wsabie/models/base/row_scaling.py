@@ -6,10 +6,19 @@ from typing import Literal
 
 import numpy as np
 
-from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import Array, Csr, Float32, Float64, Int64, Matrix, view_as_writable
+from wsabie.core.arrays import (
+    Array,
+    Csr,
+    Float32,
+    Float64,
+    Int64,
+    Matrix,
+    allocate_array,
+    iterate_slices,
+    view_as_writable,
+)
 from wsabie.core.errors import InputError, require
-from wsabie.features.base.idf_weighting import compute_idf
+from wsabie.features.base.word_extractor import compute_idf
 from wsabie.models.base.feature_matrix import FeatureMatrix
 from wsabie.storage.schema_validation import check_array, read_config
 
@@ -117,7 +126,7 @@ class RowScaling:
         if self.method == "none":
             return X
         if isinstance(X, Csr):
-            data = file_backed_arrays.allocate_array(X.data.shape, np.float32) if out is None else out
+            data = allocate_array(X.data.shape, np.float32) if out is None else out
             return self._scale_counts(X, data)
         if self.method in ("log", "tfidf"):
             raise InputError("this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))")
@@ -154,7 +163,7 @@ class RowScaling:
 def _count_positive_rows(X: Csr, n_features: int) -> Int64:
     """Return the number of rows in which each feature is above 0, (n_features,)."""
     counts = np.zeros(n_features, np.int64)
-    for part in file_backed_arrays.iterate_slices(len(X.data)):
+    for part in iterate_slices(len(X.data)):
         counts += np.bincount(X.indices[part][X.data[part] > 0], minlength=n_features)
     return counts
 

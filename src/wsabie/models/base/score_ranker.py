@@ -9,9 +9,9 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Bool, Matrix
 from wsabie.core.errors import require
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import build_exclusion_lists
-from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_positive_integer
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, slice_rows
 from wsabie.models.base.label_matrix import Labels

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from wsabie.core.arrays import Array, Float32, Float64, Matrix
 from wsabie.core.errors import NotCalibratedError, require
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import JsonObject, to_json_value
-from wsabie.core.progress import SILENT, Progress
 from wsabie.core.validation import check_sample_weights
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.evaluation.calibration import Calibration, ScoredPairs, fit_calibration, sample_pairs
@@ -175,7 +175,7 @@ class TrainedModel(TrainingParameters, LabelModel):
         metric : str
             The validation figure that chooses the epoch and ends training early: "MAP", or "p@k".
         progress : Progress
-            Shows how far training is (`wsabie.core.progress`).
+            Shows how far training is (`wsabie.core.execution`).
         on_epoch : callable or None
             Gets the figures of every epoch. An exception of it ends the fit and leaves this model unchanged.
         trainer : callable

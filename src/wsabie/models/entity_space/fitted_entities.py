@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import Array, Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Int64, Matrix, allocate_array, iterate_slices
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import check_features
@@ -110,8 +109,8 @@ class FittedEntities:
         if rows is None:
             return space.tables[self.table][:, : space.dim] if self.points is None else self.points
         view = space.view(RelationEnds(self.name, self.table, self.table))
-        points = file_backed_arrays.allocate_array((count_rows(rows), space.dim), np.float32)
-        for part in file_backed_arrays.iterate_slices(len(points), _ENCODED_AT_ONCE):
+        points = allocate_array((count_rows(rows), space.dim), np.float32)
+        for part in iterate_slices(len(points), _ENCODED_AT_ONCE):
             points[part] = view.compute_points(slice_rows(rows, part.start, part.stop), run)[:, : space.dim]
         return points
 

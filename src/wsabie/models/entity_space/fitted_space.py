@@ -12,8 +12,7 @@ from wsabie.core.errors import require
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.core.machine import collect_versions
-from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
-from wsabie.core.validation import check_positive_integer
+from wsabie.core.validation import build_incidence, check_positive_integer, convert_to_csr
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.models.base.label_model import Candidates, Exclusion, FittedModel, Ranking, name_best

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import identity
 
-from wsabie.core import file_backed_arrays
-from wsabie.core.arrays import Csr, Float32, Int64, Matrix
+from wsabie.core.arrays import Csr, Float32, Int64, Matrix, move_to_file
 from wsabie.core.errors import require
-from wsabie.core.sparse_matrices import build_incidence
+from wsabie.core.validation import build_incidence
 from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
 from wsabie.embedding.protocols import EntityInputs, KernelArrays
 from wsabie.evaluation import metrics
@@ -212,7 +211,7 @@ class RelationData:
             ends = RelationEnds(relation.name, query.table, target.table, candidates, negatives)
             weights = None if self.ridge_pairs else compute_pair_weights(Y)  # small steps after a ridge start
             targets = build_pair_targets(Y, first, is_within_kind=query is target, weights=weights)
-            targets = type(targets)(*map(file_backed_arrays.move_to_file, targets))
+            targets = type(targets)(*map(move_to_file, targets))
             blocks.append(RowBlock(self.inputs[query.name], targets, ends, relation.weight, turn))
             first += Y.nnz
         return blocks

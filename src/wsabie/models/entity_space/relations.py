@@ -9,7 +9,7 @@ from scipy.sparse import identity
 
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
 from wsabie.core.errors import InputError, UnknownLabelError, require
-from wsabie.core.sparse_matrices import build_incidence, convert_to_csr
+from wsabie.core.validation import build_incidence, convert_to_csr
 from wsabie.embedding.protocols import KernelArrays
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.training.training_data import build_targets

@@ -9,8 +9,8 @@ from typing import Literal, Self
 import numpy as np
 
 from wsabie.core.errors import require
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import to_json_value
-from wsabie.core.progress import SILENT, Progress
 from wsabie.embedding.multi_relation_space import MultiRelationSpace
 from wsabie.models.base import hyperparameters
 from wsabie.models.entity_space.fitted_entities import add_entities, grow_space

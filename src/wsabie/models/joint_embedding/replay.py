@@ -27,9 +27,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Array, Bool, Csr, Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Array, Bool, Csr, Float32, Float64, Int64, Matrix, iterate_slices
 from wsabie.core.errors import require
-from wsabie.core.file_backed_arrays import iterate_slices
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.io.alignment import merge_columns
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, take_rows

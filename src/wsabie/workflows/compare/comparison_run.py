@@ -10,9 +10,9 @@ import numpy as np
 
 from wsabie.core.arrays import Matrix
 from wsabie.core.errors import DivergenceError, UnsuitableModelError
+from wsabie.core.execution import SILENT, Progress, Stage
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import collect_versions
-from wsabie.core.progress import SILENT, Progress, Stage
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.evaluation.metrics import select_informative_lengths
 from wsabie.evaluation.score_evaluation import Evaluation

@@ -9,9 +9,9 @@ from typing import Any
 from sklearn.base import clone
 
 from wsabie.core.errors import UnsuitableModelError, require
+from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import collect_versions
-from wsabie.core.progress import Progress
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.features.base.sampling import WorkContext
 from wsabie.io.records import FeatureTable, get_groups

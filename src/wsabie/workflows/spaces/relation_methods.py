@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
+from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject, to_json_value
-from wsabie.core.progress import Progress
 from wsabie.core.validation import check_features
 from wsabie.evaluation.bootstrap import Interval, PairedDifference
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from wsabie.core.errors import InputError, require
+from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.progress import SILENT, Progress
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.features.base.sampling import WorkContext
 from wsabie.io.fingerprints import compute_fingerprint_or_none

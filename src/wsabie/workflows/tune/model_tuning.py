@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.core.errors import DivergenceError, InputError
+from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject, convert_records, to_json_value
-from wsabie.core.progress import Progress
 from wsabie.evaluation.bootstrap import Interval, PairedDifference, bootstrap_all, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import check_overlap

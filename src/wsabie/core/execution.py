@@ -1,4 +1,8 @@
-"""Executors of independent work, in this process, threads or a process pool; results keep their order."""
+"""Execution of independent work, here, in threads or in processes, with the progress that it reports.
+
+Executors keep the order of results. The command line and the service implement `Progress`, everything else only
+calls it.
+"""
 
 import logging
 import os
@@ -7,11 +11,45 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from wsabie.core.errors import WsabieError
 from wsabie.core.memory_budget import share_memory_budgets
+
+
+class Stage(Protocol):
+    """One running stage: `advance` by items done, with figures worth showing beside the bar."""
+
+    def advance(self, n: int = 1, **figures: float) -> None: ...
+
+
+class Progress(Protocol):
+    """Opens a stage; `total` in `unit`s (None when unknown)."""
+
+    def stage(self, name: str, total: int | None, unit: str) -> AbstractContextManager[Stage]: ...
+
+
+class SilentProgress:
+    """Progress that reports nothing; the default.
+
+    Examples
+    --------
+    >>> with SilentProgress().stage("reading", 3, "pictures") as stage:
+    ...     stage.advance(3)
+    """
+
+    @contextmanager
+    def stage(self, name: str, total: int | None, unit: str) -> Iterator[Stage]:
+        yield self
+
+    def advance(self, n: int = 1, **figures: float) -> None:
+        return None
+
+
+SILENT = SilentProgress()
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
