@@ -24,8 +24,7 @@ from wsabie.models.softmax import Softmax
 from wsabie.models.word_vector_ranker import Conse
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-from wsabie.vocabulary.label_terms import compute_target_vectors, list_label_terms
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors, compute_target_vectors, list_label_terms
 
 N_SPLITS, N_HELD_OUT = 10, 25
 KS = (1, 2, 5)

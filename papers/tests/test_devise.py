@@ -13,7 +13,7 @@ from wsabie.core.errors import InputError
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_hierarchy import Hierarchy
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors
 
 
 def synset(number: int) -> str:

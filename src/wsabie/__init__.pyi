@@ -69,7 +69,7 @@ from wsabie.vocabulary.concept_hierarchy import Hierarchy as Hierarchy
 from wsabie.vocabulary.concept_matching import match_labels as match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph as KnowledgeGraph
 from wsabie.vocabulary.label_quadruplets import Quadruplets as Quadruplets
-from wsabie.vocabulary.word_vector_lookup import WordVectors as WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors as WordVectors
 from wsabie.workflows.augmented_search import AugmentedSearch as AugmentedSearch
 
 __version__: str

@@ -20,7 +20,7 @@ from wsabie.core.errors import WsabieError
 from wsabie.features.extractor_registry import load_extractor
 from wsabie.io.records import Item, ItemList
 from wsabie.models.loader import KINDS, find_model_class
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors
 
 X, Y, ANSWER = toy(40)
 WORDS = WordVectors(

@@ -22,8 +22,7 @@ from picture_collections import sample
 from wsabie.cli.main import run
 from wsabie.core.errors import InputError
 from wsabie.io.data_formats import FORMATS
-from wsabie.io.reading_summary import summarise_source
-from wsabie.io.recognition import detect_format, open_source
+from wsabie.io.recognition import detect_format, open_source, summarise_source
 from wsabie.io.records import FeatureTable
 
 N_FILES = int(os.environ.get("WSABIE_FUZZ_FILES", "60"))

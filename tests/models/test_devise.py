@@ -11,7 +11,7 @@ from wsabie.models.devise import Devise
 from wsabie.models.softmax import Softmax
 from wsabie.models.word_vector_ranker import Conse
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors
 
 DIM, N_SEEN, UNSEEN, EACH = 12, 24, 6, 12
 LABELS = [f"word{i}" for i in range(N_SEEN + UNSEEN)]

@@ -13,7 +13,7 @@ from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.loader import KINDS, find_model_class
 from wsabie.storage.model_folder import save_model_folder
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors
 
 X, Y, ANSWER = toy()
 WORDS = WordVectors(

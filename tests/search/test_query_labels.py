@@ -9,7 +9,7 @@ from wsabie.core.errors import UnknownLabelError
 from wsabie.search.query_labels import LabelAliases, QueryMatcher, format_label_list
 from wsabie.vocabulary.concept_matching import LabelConcepts, match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors
 
 LABELS = ["car", "auto", "Bicycle", "ship"]
 

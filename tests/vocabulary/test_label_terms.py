@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-from wsabie.vocabulary.label_terms import TermTable, compute_target_vectors, list_label_terms
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import TermTable, WordVectors, compute_target_vectors, list_label_terms
 
 NAMES = [["ballroom", "dance hall", "dance palace"], ["crane"], ["crane"], ["heron"]]
 WORDS = WordVectors(

@@ -43,8 +43,7 @@ def open_data(
     items too if `image_label` gives them a label.
     """
     from wsabie.io.formats.region_items import add_full_images
-    from wsabie.io.reading_summary import summarise_source
-    from wsabie.io.recognition import open_source
+    from wsabie.io.recognition import open_source, summarise_source
 
     if is_declaration(path):
         raise InputError(f"{path} declares a space, for train, evaluate, compare, split and tune; give data here")

@@ -14,7 +14,7 @@ from wsabie.models.estimator_specs import find_spec, list_parameters
 if TYPE_CHECKING:
     from wsabie.vocabulary.concept_matching import LabelConcepts
     from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-    from wsabie.vocabulary.word_vector_lookup import WordVectors
+    from wsabie.vocabulary.word_vectors import WordVectors
 
 
 def load_word_vectors(path: Path, **options: Any) -> "WordVectors":

@@ -33,7 +33,7 @@ Hierarchical precision of one true label (Frome et al. 2013, appendix A.3):
 
     hp@k = (labels of the correct set for k among the first k) / k
 
-The correct set consists of rings of candidates around the true label (`wsabie.vocabulary.label_distances`). Several
+The correct set consists of rings of candidates around the true label (`wsabie.vocabulary.label_similarity`). Several
 true labels share the rings. hp@1 is p@1.
 
 Hierarchical error of the ImageNet challenges of 2010 and 2011, which withdrew it later because it is insensitive:
@@ -69,8 +69,7 @@ from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64
 from wsabie.core.errors import InputError
 from wsabie.core.label_lists import LabelLists
 from wsabie.kernels.ranking.topk import TopKHeap
-from wsabie.vocabulary.label_distances import AncestorHeights, HopDistances, find_radius
-from wsabie.vocabulary.label_similarity import LabelSimilarity
+from wsabie.vocabulary.label_similarity import AncestorHeights, HopDistances, LabelSimilarity, find_radius
 
 
 @dataclass(frozen=True)

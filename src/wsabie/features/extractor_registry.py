@@ -11,11 +11,9 @@ from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.extractor_choice import AUTO, choose_picture_features
 from wsabie.features.extractors.audio_words import MfccWords, SaiWords
 from wsabie.features.extractors.bag_of_words import BagOfWords
-from wsabie.features.extractors.colour_histograms import ColourHistograms
 from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures, KernelPcaExtractor
 from wsabie.features.extractors.onnx_encoders import ConseEncoder, HubEncoder, Lite0Encoder, OnnxEncoder
-from wsabie.features.extractors.oriented_gradients import HogFeatures
-from wsabie.features.extractors.textons import Textons
+from wsabie.features.extractors.pyramid_histograms import ColourHistograms, HogFeatures, Textons
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.kernel_pca import KernelPca
 from wsabie.io.records import ItemSource, ModalityName

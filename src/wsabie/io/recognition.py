@@ -7,6 +7,7 @@ up; the final numbers need the whole source.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +33,8 @@ from wsabie.io.formats.parquet_tables import open_parquet_table
 from wsabie.io.modalities import DOCUMENTS, MEDIA, detect_modality
 from wsabie.io.parsers.text_files import explain_input_errors
 from wsabie.io.parsers.text_tables import format_column_names
-from wsabie.io.records import FeatureTable, ItemList, ModalityName, ReadOptions, Source
+from wsabie.io.records import FeatureTable, ItemList, ModalityName, ReadOptions, Source, count_labels
+from wsabie.io.regions import RegionCrop
 from wsabie.io.row_streams import InMemoryStream, RowStream, build_unlabelled_table
 from wsabie.io.shards.sharded_table import open_shards
 from wsabie.storage.model_folder import is_model_folder
@@ -93,7 +95,7 @@ def open_source(
     ----------
     path : str or Path
         A folder of pictures, sounds or documents (see `media_folder`), shards (`sharded_table`; all are read), Parquet
-        or a folder of its parts (`parquet_images`, `parquet_rows`, `documents`), XC or svmlight text (`svmlight`),
+        or a folder of its parts (`parquet`, `parquet_rows`, `documents`), XC or svmlight text (`svmlight`),
         Mulan ARFF (`mulan`), fastText text (`fasttext`), JSON lines or a table with a column `text` (`documents`), a
         pair list (`pair_list`), files of a published collection (`wordnet`, `debian_packages`, `open_images`,
         `mirflickr`, `nus_wide`, `iapr`, `lear`, `citation_graph`, `magnatagatune`, `spoken_digits`, `coco`,
@@ -336,3 +338,37 @@ def open_unlabelled_rows(
     if stream is None:
         return None
     return (build_unlabelled_table([part.columns], stream.info, n_features or 0) for part in stream.iterate_parts())
+
+
+def summarise_source(source: Source, data_format: str) -> str:
+    """Return format, size and labels of a source.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from wsabie.io.records import Item
+    >>> items = [Item("a", b"", ("sea", "sky")), Item("b", b"", ("sea",))]
+    >>> summarise_source(ItemList(Path("a"), items, "documents"), "table")
+    'table of documents: 2 documents, 3 labels in 2 names, e.g. sea, sky'
+    """
+    counts = _count_label_names(source)
+    size = f"{FORMATS_BY_KIND[data_format].title}: {len(source):,} {_name_unit(source)}"
+    if not counts:
+        return f"{size} without labels"
+    names = sorted(counts, key=lambda name: (-counts[name], name))[:3]
+    return f"{size}, {counts.total():,} labels in {len(counts):,} names, e.g. {', '.join(name[:40] for name in names)}"
+
+
+def _name_unit(source: Source) -> str:
+    if isinstance(source, FeatureTable):
+        return "rows"
+    is_of_regions = isinstance(source, ItemList) and any(isinstance(item.content, RegionCrop) for item in source.items)
+    return "regions" if is_of_regions else source.modality
+
+
+def _count_label_names(source: Source) -> Counter[str]:
+    if isinstance(source, FeatureTable):
+        counts = zip(source.label_names, count_labels(source).tolist(), strict=True)
+        return Counter({name: n for name, n in counts if n})
+    counted: Counter[str] | None = getattr(source, "label_counts", None)
+    return Counter(name for item in source for name in item.labels) if counted is None else counted

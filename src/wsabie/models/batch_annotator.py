@@ -8,7 +8,7 @@ from wsabie.core.errors import InputError, ModelFolderError, require
 from wsabie.core.machine import limit_blas_threads
 from wsabie.core.validation import check_positive_integer
 from wsabie.io.formats.documents import TEXT_COLUMN
-from wsabie.io.formats.parquet_images import IMAGE_COLUMNS
+from wsabie.io.formats.parquet import IMAGE_COLUMNS
 from wsabie.io.formats.parquet_rows import open_unlabelled_table
 from wsabie.io.formats.parquet_tables import ParquetTable
 from wsabie.io.records import FeatureTable, Item, ItemList, ModalityName

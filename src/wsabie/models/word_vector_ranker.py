@@ -24,14 +24,15 @@ from wsabie.search.exact_index import ExactIndex
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import Count, check_array, read_config
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-from wsabie.vocabulary.label_terms import (
+from wsabie.vocabulary.word_vectors import (
     TermExpansion,
     TermSelection,
     TermTable,
+    VectorLookup,
+    WordVectors,
     compute_target_vectors,
     list_label_terms,
 )
-from wsabie.vocabulary.word_vector_lookup import VectorLookup, WordVectors
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.concept_matching import LabelConcepts
 from wsabie.vocabulary.knowledge_graph import Concept
 from wsabie.vocabulary.label_names import format_unknown_label
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors
 
 MatchKind = Literal["label", "name", "kinds", "same items", "word vector"]
 ALIKE = 0.5

@@ -8,7 +8,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.validation import build_incidence
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.search.exact_index import find_top_k
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors
 
 
 def find_label_neighbours(

@@ -5,9 +5,8 @@ import pytest
 
 from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.features.extractor_registry import create_extractor, restore_extractor
-from wsabie.features.extractors.colour_histograms import ColourHistograms
 from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures
-from wsabie.features.extractors.oriented_gradients import HogFeatures
+from wsabie.features.extractors.pyramid_histograms import ColourHistograms, HogFeatures
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.storage.model_folder import ModelState
 

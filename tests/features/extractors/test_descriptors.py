@@ -9,10 +9,18 @@ from wsabie.core.execution import ProcessExecutor, SerialExecutor
 from wsabie.features.base.extraction import extract_to_file
 from wsabie.features.extractor_names import EXTRACTOR_NAMES
 from wsabie.features.extractor_registry import EXTRACTORS, create_extractor, load_extractor
-from wsabie.features.extractors.colour_histograms import ColourHistograms, assign_colour_bins
-from wsabie.features.extractors.oriented_gradients import HogFeatures, compute_cell_histograms, normalise_blocks
-from wsabie.features.extractors.textons import ORDERS, Textons, build_filter_matrix, compute_filter_responses
-from wsabie.features.images.spatial_pyramid import MASS
+from wsabie.features.extractors.pyramid_histograms import (
+    MASS,
+    ORDERS,
+    ColourHistograms,
+    HogFeatures,
+    Textons,
+    assign_colour_bins,
+    build_filter_matrix,
+    compute_cell_histograms,
+    compute_filter_responses,
+    normalise_blocks,
+)
 from wsabie.io.recognition import open_source
 from wsabie.storage.rejects import Rejects
 

@@ -10,9 +10,8 @@ from wsabie.core.execution import ProcessExecutor
 from wsabie.features import kernel_pca
 from wsabie.features.base.extraction import extract_to_file
 from wsabie.features.extractor_registry import create_extractor, load_extractor
-from wsabie.features.extractors.colour_histograms import ColourHistograms
 from wsabie.features.extractors.composite_extractors import NEGATIVE, ConcatenatedFeatures, KernelPcaExtractor
-from wsabie.features.extractors.oriented_gradients import HogFeatures
+from wsabie.features.extractors.pyramid_histograms import ColourHistograms, HogFeatures
 from wsabie.features.images.image_extractor import ImageFeatureExtractor
 from wsabie.features.kernel_pca import KernelPca
 from wsabie.io.recognition import open_source

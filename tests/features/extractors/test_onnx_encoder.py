@@ -15,7 +15,7 @@ from wsabie.features.encoders.onnx_network import OnnxContent
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures
 from wsabie.features.extractors.onnx_encoders import OnnxEncoder
-from wsabie.features.extractors.oriented_gradients import HogFeatures
+from wsabie.features.extractors.pyramid_histograms import HogFeatures
 from wsabie.io.recognition import open_source
 from wsabie.io.records import ItemList
 from wsabie.models.joint_embedding.estimator import Wsabie

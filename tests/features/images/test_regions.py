@@ -13,7 +13,7 @@ from wsabie.features.base.extraction import extract_to_file
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.images.image_decoder import OUTSIDE, TURNED, decode_image, decode_with_size
 from wsabie.io.fingerprints import compute_fingerprint
-from wsabie.io.formats.parquet_images import write_parquet_images
+from wsabie.io.formats.parquet import write_parquet_images
 from wsabie.io.records import Item, ItemList
 from wsabie.io.regions import Box, Region, RegionCrop
 

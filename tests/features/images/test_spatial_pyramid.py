@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.features.images.spatial_pyramid import (
+from wsabie.features.extractors.pyramid_histograms import (
     MASS,
     assign_cells,
     check_levels,

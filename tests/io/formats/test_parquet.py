@@ -13,8 +13,8 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
 from wsabie.io.fingerprints import compute_fingerprint
-from wsabie.io.formats import parquet_images
-from wsabie.io.formats.parquet_images import write_parquet_images
+from wsabie.io.formats import parquet
+from wsabie.io.formats.parquet import write_parquet_images
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.formats.parquet_tables import open_parquet_table
 from wsabie.io.recognition import open_source
@@ -352,7 +352,7 @@ def test_any_texts_beside_pictures_give_items_or_one_sentence(tmp_path_factory, 
 
 
 def test_pictures_are_read_back_exactly(tmp_path, picture, monkeypatch):
-    monkeypatch.setattr(parquet_images, "_GROUP_BYTES", 90)
+    monkeypatch.setattr(parquet, "_GROUP_BYTES", 90)
     file = picture(tmp_path / "a.png")
     pictures = [
         Item("x", file, ("sky;sea", "犬"), "g", None),

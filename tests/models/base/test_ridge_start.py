@@ -19,7 +19,7 @@ from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.object_parts.ranker import ObjectParts
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors
 
 NO_SCALING = RowScaling("none", np.zeros(0, np.float32), np.zeros(0, np.float32))
 

@@ -229,7 +229,7 @@ def _drop_near_rows(rows: "FeatureTable", sides: "Split", threshold: float) -> "
 
 def _write_parts(parts: "Mapping[Path, FeatureTable | ItemSubset]", folder: Path) -> None:
     """Write the parts in the form of the source; all are complete before the first replaces an older file."""
-    from wsabie.io.formats.parquet_images import write_parquet_images
+    from wsabie.io.formats.parquet import write_parquet_images
     from wsabie.io.formats.parquet_rows import write_parquet_rows
 
     with explain_write_errors(folder):

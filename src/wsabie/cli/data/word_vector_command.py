@@ -11,7 +11,7 @@ from wsabie.cli.shared_options import OptionalSeed, RejectOptions
 from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
-    from wsabie.vocabulary.word_vector_lookup import WordVectors
+    from wsabie.vocabulary.word_vectors import WordVectors
 
 _Kind = Literal["train", "info", "near"]
 _option = partial(option, kinds=get_args(_Kind))

@@ -108,8 +108,7 @@ def _show_shards(options: InfoOptions) -> Report:
 def _show_file(path: Path) -> Report:
     """Print the formats that a file may have, with scores and reasons, and what is read of it."""
     from wsabie.io.data_formats import FORMATS_BY_KIND, rate_formats, read_data_head
-    from wsabie.io.reading_summary import summarise_source
-    from wsabie.io.recognition import AmbiguousFormatError, detect_format, open_source
+    from wsabie.io.recognition import AmbiguousFormatError, detect_format, open_source, summarise_source
 
     rejects, head = Rejects(), read_data_head(path)
     try:

@@ -2,24 +2,103 @@
 
 scikit-learn's vectorizers take 2.5 times as long, and learning one keeps every word that occurs
 (`docs/decisions/words-and-sound.md`).
+
+Documents are decoded into folded UTF-8, whose words are found by their bytes.
 """
 
+import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Int32, Int64, UInt8, view_as_writable
+from wsabie.core.arrays import Array, Bool, Int32, Int64, UInt8, view_as_writable
 from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError, require
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, select_evenly
 from wsabie.features.base.word_extractor import Weighting, WordExtractor
-from wsabie.features.text.text_decoder import decode_text, fold_text
+from wsabie.features.images.image_decoder import open_image_stream
+from wsabie.io.formats.documents import MAX_DOCUMENT_BYTES
+from wsabie.io.parsers.text_files import read_head
 from wsabie.io.records import Item, ItemSource, ModalityName
 from wsabie.kernels.text import word_counts
 from wsabie.storage.column_files import compute_offsets
+from wsabie.vocabulary.label_names import has_excessive_marks
+
+REASONS = ("too long", "not UTF-8", "no words", "empty file", "unreadable file")
+"""Possible reasons of an `UnreadableItemError` of a document."""
+
+_LETTER = re.compile(rb"[0-9a-z_\x80-\xff]")
+_ASSIGNED = range(0x80, 0x40000)  # no letter or mark lies beyond but selectors of variants, which no word needs
+
+
+def fold_text(text: str) -> bytes:
+    """Fold text for comparison of words: small letters, NFC, blanks for separators beyond ASCII.
+
+    A word is a run of letters, digits, underscores and the marks that letters carry in many scripts.
+
+    Examples
+    --------
+    >>> fold_text("Straße, CAFE\\u0301 \\u2013 \\u201cno\\u201d").decode()
+    'strasse, café   no '
+    """
+    if text.isascii():
+        return text.lower().encode()
+    code_points = unicodedata.normalize("NFC", text.casefold()).encode("utf-32-le", "surrogatepass")
+    letters = np.frombuffer(bytearray(code_points), "<u4")
+    letters[~_find_word_letters()[letters]] = ord(" ")
+    return letters.tobytes().decode("utf-32-le").encode()
+
+
+@cache
+def _find_word_letters() -> Bool:
+    r"""Return a mask (0x110000,) of letters in words: those of `\w`, marks, which it leaves out, and ASCII."""
+    is_word_letter = np.zeros(0x110000, bool)
+    is_word_letter[:0x80] = True
+    for span in re.finditer(r"\w+", "".join(map(chr, _ASSIGNED))):
+        is_word_letter[_ASSIGNED[span.start()] : _ASSIGNED[span.end() - 1] + 1] = True
+    is_word_letter[[c for c in _ASSIGNED if unicodedata.category(chr(c)) in ("Mn", "Mc")]] = True
+    return is_word_letter
+
+
+def decode_text(item: Item) -> bytearray:
+    """Return the folded text of a document.
+
+    Raises
+    ------
+    UnreadableItemError
+        With one of `REASONS`.
+    """
+    content = item.full_content if isinstance(item.full_content, bytes) else _read_file(item.full_content)
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise UnreadableItemError("too long", f"more than {MAX_DOCUMENT_BYTES >> 20} MiB")
+    try:
+        text = content.lower() if content.isascii() else fold_text(_refuse_piled_marks(content.decode()))
+    except UnicodeDecodeError as error:
+        raise UnreadableItemError("not UTF-8", str(error)) from error
+    if not _LETTER.search(text):
+        raise UnreadableItemError("no words")
+    return bytearray(text)
+
+
+def _refuse_piled_marks(text: str) -> str:
+    if has_excessive_marks(text):
+        raise UnreadableItemError("too long", "a letter with more than 100 marks")
+    return text
+
+
+def _read_file(path: Path) -> bytes:
+    """Read a file, plain or gzip, up to one byte above the limit."""
+    open_image_stream(path).close()  # refuses missing and empty files as for pictures
+    try:
+        return read_head(path, MAX_DOCUMENT_BYTES + 1)
+    except InputError as error:
+        raise UnreadableItemError("unreadable file", str(error)) from error
+
 
 CAPACITY_FACTOR = 4
 """Capacity of a counter, as a multiple of the requested words."""

@@ -105,8 +105,8 @@ class ConcatenatedFeatures(CompositeExtractor):
 
     Examples
     --------
-    >>> from wsabie.features.extractors.colour_histograms import ColourHistograms
-    >>> from wsabie.features.extractors.oriented_gradients import HogFeatures
+    >>> from wsabie.features.extractors.pyramid_histograms import ColourHistograms
+    >>> from wsabie.features.extractors.pyramid_histograms import HogFeatures
     >>> both = ConcatenatedFeatures([ColourHistograms(), HogFeatures()])
     >>> both.n_features_ == ColourHistograms().n_features_ + HogFeatures().n_features_
     True
@@ -214,7 +214,7 @@ class KernelPcaExtractor(CompositeExtractor):
 
     Examples
     --------
-    >>> from wsabie.features.extractors.oriented_gradients import HogFeatures
+    >>> from wsabie.features.extractors.pyramid_histograms import HogFeatures
     >>> KernelPcaExtractor(HogFeatures(), KernelPca(64)).name
     'components of hog'
     """

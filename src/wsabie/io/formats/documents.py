@@ -1,7 +1,7 @@
 """Documents in JSON lines, tables of text, or Parquet with a column `text`, read again on every pass.
 
 A row is a document with its `text`. The labels stand in the first of `labels`, `label`, `tags`, `tag` and
-`keywords` that exists, in the forms of `media_folder` and `parquet_images`; `id`, `group`, `split` and
+`keywords` that exists, in the forms of `media_folder` and `parquet`; `id`, `group`, `split` and
 `time` are used if present. Without an id the number of the line is one, in Parquet that of the row. A
 document may have no labels. Only the numbers of documents with repeated ids are held between passes.
 

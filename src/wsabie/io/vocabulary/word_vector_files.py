@@ -45,7 +45,7 @@ from wsabie.io.parsers.text_files import (
 )
 from wsabie.storage.atomic_files import DiskFullError, WriteError, explain_read_errors, replace_file
 from wsabie.storage.rejects import Rejects, RowError
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors
 
 MAGIC = b"\x93NUMPY"
 MAX_DIM = 1 << 14

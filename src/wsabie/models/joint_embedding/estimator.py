@@ -33,8 +33,7 @@ from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import TrainingData
-from wsabie.vocabulary.label_terms import compute_target_vectors, list_label_terms
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors, compute_target_vectors, list_label_terms
 
 
 @dataclass(frozen=True)

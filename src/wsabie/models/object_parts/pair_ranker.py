@@ -19,7 +19,7 @@ from wsabie.search.exact_index import ExactIndex
 from wsabie.search.label_pairs import LabelPairIndex
 from wsabie.training.rank_losses import Surrogate
 from wsabie.vocabulary.label_quadruplets import QuadrupletBatch, convert_pairs_to_ids
-from wsabie.vocabulary.word_vector_lookup import WordVectors
+from wsabie.vocabulary.word_vectors import WordVectors
 
 Side = Literal["object", "part"]
 LabelSequence: TypeAlias = Sequence[str | int] | Array
