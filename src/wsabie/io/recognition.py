@@ -14,16 +14,8 @@ from pathlib import Path
 
 from wsabie.core.errors import InputError, require
 from wsabie.core.execution import SILENT, Progress
-from wsabie.io.data_formats import (
-    FORMATS,
-    FORMATS_BY_KIND,
-    REGION_FORMATS,
-    DataHead,
-    Rating,
-    is_ranking,
-    rate_formats,
-    read_data_head,
-)
+from wsabie.io import data_formats
+from wsabie.io.data_formats import FORMATS, FORMATS_BY_KIND, REGION_FORMATS, DataHead, Rating
 from wsabie.io.datasets.lear import find_split_lists
 from wsabie.io.formats.fasttext import FastTextStream
 from wsabie.io.formats.media_folder import LABELS_FROM
@@ -192,8 +184,8 @@ def detect_format(path: Path, *, plain_text: bool = False, modality: ModalityNam
     """
     with explain_input_errors(path):
         _refuse_unusable(path)
-        head = read_data_head(path)
-        ratings = rate_formats(head)
+        head = data_formats.read_data_head(path)
+        ratings = data_formats.rate_formats(head)
     if ratings and ratings[0].score == 1:
         return ratings[0].kind
     if not path.is_dir():
@@ -233,7 +225,7 @@ def _refuse_unread(head: DataHead, modality: ModalityName | None) -> None:
 
 
 def _make_unknown_error(path: Path, head: DataHead) -> InputError:
-    if is_ranking(head):
+    if data_formats.is_ranking(head):
         return InputError(
             f"{path} holds queries (qid:) with grades of relevance, and no labels; leave the column qid: out if the "
             "first numbers are labels"

@@ -10,14 +10,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Array, Csr, Int32, Matrix
-from wsabie.io.parsers.array_builders import (
-    GrowingArray,
-    LabelIndex,
-    build_feature_matrix,
-    build_label_matrix,
-    check_feature_count,
-    require_rows,
-)
+from wsabie.io.parsers import array_builders
+from wsabie.io.parsers.array_builders import GrowingArray, LabelIndex
 from wsabie.io.records import FeatureTable
 from wsabie.storage.column_files import ColumnTable, ListColumn, compute_offsets, decode_text_column, encode_text_column
 from wsabie.storage.rejects import Rejects
@@ -103,10 +97,10 @@ class RowStream(ABC):
         collector = RowCollector()
         for part in self.iterate_parts():
             collector.add(part.columns)
-        require_rows(len(collector), self.path, self.rejects)
+        array_builders.require_rows(len(collector), self.path, self.rejects)
         rows = collector.build_table(self.info, *self.finish_labels(), n_features=n_features or 0)
         if n_features is None and not isinstance(rows.X, np.ndarray):
-            check_feature_count(self.path, rows.X.shape[1], rows.X.nnz)
+            array_builders.check_feature_count(self.path, rows.X.shape[1], rows.X.nnz)
         return rows
 
 
@@ -212,10 +206,10 @@ class RowCollector:
         else:
             indices, values = arrays.get("indices", nothing), arrays.get("values", nothing.astype(np.float32))
             width = max(info.n_features or n_features, int(indices.max(initial=-1)) + 1)
-            X = build_feature_matrix(compute_offsets(arrays.get("x", nothing)), indices, values, width)
+            X = array_builders.build_feature_matrix(compute_offsets(arrays.get("x", nothing)), indices, values, width)
         counts, labels = arrays.get("y", np.zeros(len(self), np.int32)), arrays.get("labels", nothing)
         labels = labels if final_ids is None else final_ids[labels]
-        Y = build_label_matrix(counts, labels, len(label_names), arrays.get("signs"))
+        Y = array_builders.build_label_matrix(counts, labels, len(label_names), arrays.get("signs"))
         is_open = open_width or info.n_features is None
         sources = info.counts, info.feature_names, info.extractor_fingerprint, info.augment, is_open
         return FeatureTable(X, Y, label_names, self.ids, self._facts.get("group"), self._facts.get("time"), *sources)

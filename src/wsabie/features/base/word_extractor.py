@@ -14,16 +14,10 @@ from numpy.typing import ArrayLike
 
 from wsabie.core.arrays import Array, Float32, Int32, Int64
 from wsabie.core.errors import require
+from wsabie.features.base import sampling
 from wsabie.features.base.extraction_tasks import ItemRejection, iterate_results, process_or_reject
 from wsabie.features.base.feature_extractor import EncodedRow, FeatureExtractor, extract_batch
-from wsabie.features.base.sampling import (
-    BATCH,
-    WorkContext,
-    format_nothing_readable,
-    iterate_at_positions,
-    iterate_batches,
-    select_evenly,
-)
+from wsabie.features.base.sampling import BATCH, WorkContext
 from wsabie.io.records import Item, ItemSource
 from wsabie.storage.schema_validation import check_array
 
@@ -86,12 +80,12 @@ class BlockExtractor(FeatureExtractor):
             Positions of the items.
         ndarray, (n, n_bins), float32
         """
-        positions = select_evenly(len(source), max(1, most // _MIN_BLOCKS))
+        positions = sampling.select_evenly(len(source), max(1, most // _MIN_BLOCKS))
         work = partial(_sample_batch, per_item=-(-most // max(1, len(positions))))
-        items = iterate_batches(iterate_at_positions(source, positions), BATCH)
+        items = sampling.iterate_batches(sampling.iterate_at_positions(source, positions), BATCH)
         with context.progress.stage(f"sampling {source.modality}", len(positions), source.modality) as stage:
             blocks = list(iterate_results(context.executor.map_with(work, self, items), stage, context.rejects))
-        require(len(blocks) > 0, format_nothing_readable(source, context.rejects))
+        require(len(blocks) > 0, sampling.format_nothing_readable(source, context.rejects))
         return positions, np.concatenate(blocks)
 
 
@@ -167,7 +161,7 @@ class WordExtractor(FeatureExtractor):
         """Learn the idf of each word over the items at `positions`, (n_words,)."""
         item_counts: Int64 = np.zeros(self.n_features_, np.int64)
         n, work = 0, partial(extract_batch, augment=0)
-        items = iterate_batches((item for _, item in iterate_at_positions(source, positions)), BATCH)
+        items = sampling.iterate_batches((item for _, item in sampling.iterate_at_positions(source, positions)), BATCH)
         with context.progress.stage("weighing words", len(positions), source.modality) as stage:
             for rows in iterate_results(context.executor.map_with(work, self, items), stage, None):
                 item_counts[rows[0].indices] += 1

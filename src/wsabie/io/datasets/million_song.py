@@ -23,13 +23,8 @@ from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Progress
 from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes
 from wsabie.io.formats.media_folder import normalise_labels
+from wsabie.io.parsers import text_files
 from wsabie.io.parsers.array_builders import Row, decode_row, iterate_parsed, require_rows
-from wsabie.io.parsers.text_files import (
-    format_path,
-    iterate_bounded_numbered_lines,
-    iterate_numbered_lines,
-    write_lines,
-)
 from wsabie.storage.rejects import Rejects, RowError
 
 TRACKS, GENRES = "unique_tracks.txt", "*.cls*"
@@ -101,7 +96,7 @@ def _find_genre_list(folder: Path) -> Path | None:
     if len(files) > 1:
         raise InputError(
             f"{folder} has several lists of genres "
-            f"({', '.join(format_path(file.name) for file in files[:3])}); say "
+            f"({', '.join(text_files.format_path(file.name) for file in files[:3])}); say "
             "which one with genres=, or move the others away"
         )
     return files[0] if files else None
@@ -109,7 +104,7 @@ def _find_genre_list(folder: Path) -> Path | None:
 
 def _parse_lines(path: Path, parse: Callable[[str], Row], rejects: Rejects) -> Iterator[tuple[int, Row]]:
     """Yield (line number, parsed line) of lines that are not empty."""
-    lines = iterate_numbered_lines(path, _MAX_LINE_BYTES, skip_blank=True)
+    lines = text_files.iterate_numbered_lines(path, _MAX_LINE_BYTES, skip_blank=True)
     return iterate_parsed(path, lines, lambda line: parse(decode_row(line)), rejects)
 
 
@@ -211,7 +206,7 @@ def read_listening_counts(
     users, songs = dict[str, int](), dict[str, int]()
     user_ids, song_ids = array("i"), array("i")
     with progress.stage("reading", None, "lines") as bar:
-        for number, line in iterate_bounded_numbered_lines(path, _MAX_PLAY_LINE_BYTES, pipe=True):
+        for number, line in text_files.iterate_bounded_numbered_lines(path, _MAX_PLAY_LINE_BYTES, pipe=True):
             bar.advance()
             with rejects.catch(path, number):
                 if line is None:
@@ -300,7 +295,7 @@ def write_co_listened_pairs(
             ends = [(first,), (second,)] if tracks is None else [tracks[first], tracks[second]]
             yield from (f"{a}\t{b}\t{common}" for a in ends[0] for b in ends[1])
 
-    return write_lines(path, lines()) - 1
+    return text_files.write_lines(path, lines()) - 1
 
 
 def read_song_tracks(path: Path, *, rejects: Rejects) -> Mapping[str, Sequence[str]]:

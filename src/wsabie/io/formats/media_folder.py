@@ -35,16 +35,10 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.io.file_matching import FileMatcher, find_files, format_other_files, normalise_relative_path
 from wsabie.io.image_errors import refine_by_decoding
 from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality
+from wsabie.io.parsers import text_tables
 from wsabie.io.parsers.array_builders import decode_row, require_rows
 from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_flag_columns
 from wsabie.io.parsers.text_files import explain_input_errors, iterate_content_lines, read_head
-from wsabie.io.parsers.text_tables import (
-    format_column_names,
-    iterate_table_rows,
-    normalise_columns,
-    read_code_names,
-    to_text_cell,
-)
 from wsabie.io.records import Item, ItemList
 from wsabie.io.tags.image_tags import read_keywords
 from wsabie.storage.rejects import Rejects, RowError
@@ -196,7 +190,7 @@ def read_metadata(
         No rows, no such columns, malformed as a whole, a line of more than 4 MiB, or labels of mixed types.
     """
     n_rejects = len(rejects)
-    rows = list(iterate_table_rows(path, rejects))
+    rows = list(text_tables.iterate_table_rows(path, rejects))
     if not rows and len(rejects) == n_rejects:
         raise InputError(f"{path} has no rows; write one for each file, or remove the file")
     if not rows:
@@ -204,14 +198,15 @@ def read_metadata(
     columns = {name for row in rows for name in row.cells}
     if image_column not in columns:
         raise InputError(
-            f"{path} has no column {image_column!r} (it has {format_column_names(columns)}); name the files in one"
+            f"{path} has no column {image_column!r} (it has {text_tables.format_column_names(columns)}); "
+            "name the files in one"
         )
     reader = _make_label_reader(path, [row.cells for row in rows], columns, label_column)
     entries = []
     for where, _, cells in rows:
         with rejects.catch(where):
             labels = reader.read_labels(reader.get_cell(cells), where)
-            file_name, *facts = (to_text_cell(cells.get(name)) for name in (image_column, *_SINGLE_FIELDS))
+            file_name, *facts = (text_tables.to_text_cell(cells.get(name)) for name in (image_column, *_SINGLE_FIELDS))
             if file_name is None:
                 raise RowError("row without a file name")
             entries.append(MetadataEntry(where, file_name, labels, *facts))
@@ -221,7 +216,7 @@ def read_metadata(
 def _make_label_reader(
     path: Path, rows: Sequence[JsonObject], columns: set[str], label_column: str | None
 ) -> LabelCellReader:
-    choices = normalise_columns([label_column]) if label_column else LABEL_COLUMNS
+    choices = text_tables.normalise_columns([label_column]) if label_column else LABEL_COLUMNS
     column = next((name for name in choices if name in columns), None)
     if column is not None:
         return LabelCellReader(column).inspect(row.get(column) for row in rows).check(path)
@@ -229,7 +224,7 @@ def _make_label_reader(
         return flags
     raise InputError(
         f"{path} has no column {' or '.join(map(repr, choices))} (it has "
-        f"{format_column_names(columns)}); put the labels in one of these"
+        f"{text_tables.format_column_names(columns)}); put the labels in one of these"
     )
 
 
@@ -397,7 +392,7 @@ def make_labeller(folder: Path, files: Iterable[str], labels_from: str, modality
     """Return a function that gives the labels of a file; a metadata file is read elsewhere."""
     if labels_from == "folders":
         words, labels = folder / WORDS, FolderLabels(files, folder.name, keep_any=True)
-        names = read_code_names(words) if words.is_file() and any(map(_SYNSET.search, files)) else {}
+        names = text_tables.read_code_names(words) if words.is_file() and any(map(_SYNSET.search, files)) else {}
         return lambda name, path: tuple(names.get(part, part) for part in labels.get_labels(name))
     if labels_from == modality.label_source:
         return lambda name, path: modality.read_labels(path)

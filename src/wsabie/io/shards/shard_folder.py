@@ -37,25 +37,10 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_files import open_input, read_input
 from wsabie.core.json_conversion import JsonObject
+from wsabie.storage import column_files, schema_validation
 from wsabie.storage.atomic_files import explain_read_errors, write_bytes
-from wsabie.storage.column_files import (
-    ColumnFileCache,
-    ColumnTable,
-    ListColumn,
-    compute_offsets,
-    map_columns,
-    prefetch_slices,
-    write_columns,
-)
-from wsabie.storage.schema_validation import (
-    Count,
-    Number,
-    Sha256,
-    check_schema,
-    parse_json,
-    read_json_with_checksum,
-    write_json_with_checksum,
-)
+from wsabie.storage.column_files import ColumnFileCache, ColumnTable, ListColumn
+from wsabie.storage.schema_validation import Count, Number, Sha256
 
 FORMAT, VERSION = "wsabie-shards", 1
 MANIFEST, STATISTICS, NAMES = "manifest.json", "statistics.safetensors", "names.json"
@@ -215,7 +200,7 @@ class ShardFolder:
             X = np.empty((sum(piece.hi - piece.lo for piece in pieces), int(self.facts["features"])), np.float32)
             start = 0
             slices = ([self.shard(number).numbers["features"][lo:hi]] for number, lo, hi in pieces)
-            for (rows,) in prefetch_slices(slices):
+            for (rows,) in column_files.prefetch_slices(slices):
                 X[start : start + len(rows)] = rows
                 start += len(rows)
             return ShardBlock(X, Y)
@@ -239,12 +224,12 @@ class ShardFolder:
             flats = stored(piece).parts
             return [flats[key][lo:hi] if key in flats else np.broadcast_to(dtypes[key](1), hi - lo) for key in dtypes]
 
-        starting = prefetch_slices([stored(piece).starts[piece.lo : piece.hi + 1]] for piece in pieces)
+        starting = column_files.prefetch_slices([stored(piece).starts[piece.lo : piece.hi + 1]] for piece in pieces)
         ends = [chunk.astype(np.int64) for (chunk,) in starting]
-        starts = compute_offsets(np.concatenate([np.zeros(0, np.int64), *map(np.diff, ends)]))
+        starts = column_files.compute_offsets(np.concatenate([np.zeros(0, np.int64), *map(np.diff, ends)]))
         parts = {key: np.empty(int(starts[-1]), dtype) for key, dtype in dtypes.items()}
         start = 0
-        for chunk in prefetch_slices(
+        for chunk in column_files.prefetch_slices(
             slices(piece, int(bounds[0]), int(bounds[-1])) for piece, bounds in zip(pieces, ends, strict=True)
         ):
             for out, flat in zip(parts.values(), chunk, strict=True):
@@ -260,7 +245,7 @@ class ShardFolder:
         file = self.path / STATISTICS
         with explain_read_errors(file):
             try:
-                columns, _ = map_columns(file)
+                columns, _ = column_files.map_columns(file)
             except ValueError as error:
                 raise _damaged(file) from error
         arrays = {name: flat for column in columns.lists.values() for name, flat in column.parts.items()}
@@ -277,7 +262,7 @@ class ShardFolder:
             content = read_input(file)
         if hashlib.sha256(content).hexdigest() != self.other_files[NAMES]["sha256"]:
             raise _damaged(file)
-        names = parse_json(ShardNames, content, file, _REMEDY)
+        names = schema_validation.parse_json(ShardNames, content, file, _REMEDY)
         features = self.facts["features"] if names.feature_names is None else len(names.feature_names)
         if (len(names.label_names), features) != (self.facts["labels"], self.facts["features"]):
             raise _damaged(file)
@@ -305,9 +290,9 @@ class ShardFolder:
         file = self.path / entry["file"]
         with explain_read_errors(file), self.refuse_damaged(number):
             if number not in self._sound:
-                self._check(map_columns(file)[0], entry)
+                self._check(column_files.map_columns(file)[0], entry)
                 self._sound.add(number)
-            return map_columns(file, scattered=True, check=False)[0]
+            return column_files.map_columns(file, scattered=True, check=False)[0]
 
     @contextmanager
     def refuse_damaged(self, number: int) -> Iterator[None]:
@@ -381,7 +366,7 @@ def open_shard_folder(path: Path) -> ShardFolder:
                 raise InputError(
                     f"{file} has {file.stat().st_size:,} bytes where {entry['bytes']:,} were written; {_REMEDY}"
                 )
-    starts = compute_offsets([entry["rows"] for entry in files])
+    starts = column_files.compute_offsets([entry["rows"] for entry in files])
     return ShardFolder(path, manifest["facts"], files, other_files, starts, str(manifest["origin"]))
 
 
@@ -393,8 +378,8 @@ def _read_manifest(path: Path) -> JsonObject:
         require(not is_shard_folder(path), f"{file} is missing; {_REMEDY}")
         raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `wsabie shards` wrote")
     foreign = "is not a list of shards; give a folder that `wsabie shards` wrote"
-    document = read_json_with_checksum(file, (FORMAT, VERSION), foreign, _REMEDY, MAKE_AGAIN)
-    manifest = check_schema(ShardManifest, document, file, _REMEDY)
+    document = schema_validation.read_json_with_checksum(file, (FORMAT, VERSION), foreign, _REMEDY, MAKE_AGAIN)
+    manifest = schema_validation.check_schema(ShardManifest, document, file, _REMEDY)
     facts, statistics, names = manifest.facts, *(manifest.other_files.get(name) for name in (STATISTICS, NAMES))
     sums = sum(shard.rows for shard in manifest.shards), sum(shard.nonzeros for shard in manifest.shards)
     if sums != (facts.rows, facts.nonzeros):
@@ -430,18 +415,18 @@ def write_manifest(
         name: ListColumn(np.array([0, len(next(iter(parts.values())))]), dict(parts))
         for name, parts in statistics.items()
     }
-    digest = write_columns(path / STATISTICS, ColumnTable({}, columns), {})
+    digest = column_files.write_columns(path / STATISTICS, ColumnTable({}, columns), {})
     entries[STATISTICS] = {"bytes": (path / STATISTICS).stat().st_size, "sha256": digest}
     manifest = {"format": FORMAT, "version": VERSION, "origin": origin, "facts": dict(facts), "shards": list(files)}
     manifest["other_files"] = entries
-    write_json_with_checksum(path / MANIFEST, manifest)
+    schema_validation.write_json_with_checksum(path / MANIFEST, manifest)
     return open_shard_folder(path)
 
 
 def write_shard(path: Path, number: int, n_shards: int, columns: ColumnTable) -> JsonObject:
     """Write a shard, atomically, and return its entry in the manifest."""
     file = path / format_shard_name(number, n_shards)
-    digest = write_columns(file, columns, {})
+    digest = column_files.write_columns(file, columns, {})
     return _make_entry(file, columns, digest)
 
 
@@ -452,7 +437,7 @@ def find_shard(path: Path, number: int, n_shards: int) -> JsonObject | None:
         if not file.is_file():
             return None
         try:
-            columns, _ = map_columns(file)
+            columns, _ = column_files.map_columns(file)
         except ValueError:
             return None
         with open_input(file) as stream:

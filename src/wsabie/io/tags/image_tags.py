@@ -30,21 +30,9 @@ from typing import NamedTuple, TypeVar
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
 from wsabie.io.image_inspection import inspect_image, open_picture, silence_decoders
-from wsabie.io.tags.embedded_metadata import (
-    UNREADABLE,
-    assemble_extended_xmp,
-    find_iptc_block,
-    read_embedded_metadata,
-    read_iptc_keywords,
-)
-from wsabie.io.tags.xmp import (
-    MAX_PACKET_BYTES,
-    TagHierarchy,
-    XmpPacket,
-    drop_program_tags,
-    parse_iso_date,
-    read_xmp_packet,
-)
+from wsabie.io.tags import embedded_metadata, xmp
+from wsabie.io.tags.embedded_metadata import UNREADABLE
+from wsabie.io.tags.xmp import MAX_PACKET_BYTES, TagHierarchy, XmpPacket
 from wsabie.storage.rejects import RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
@@ -176,7 +164,7 @@ def read_tag_paths(picture: Path) -> tuple[tuple[str, ...], ...]:
     packet = _read_sidecar_packet(picture)
     if packet is None or packet.tags is None:
         return read_embedded_tag_paths(picture)
-    return drop_program_tags(packet.tags)
+    return xmp.drop_program_tags(packet.tags)
 
 
 def read_embedded_tag_paths(picture: Path) -> tuple[tuple[str, ...], ...]:
@@ -191,7 +179,7 @@ def read_embedded_tag_paths(picture: Path) -> tuple[tuple[str, ...], ...]:
     tags = packet.tags if packet else None
     for read in (_read_iptc_tags, _read_windows_tags):
         tags = read(picture) if tags is None else tags
-    return drop_program_tags(tags or ())
+    return xmp.drop_program_tags(tags or ())
 
 
 def find_sidecar(picture: Path) -> Path | None:
@@ -244,28 +232,28 @@ def _read_sidecar_packet(picture: Path) -> XmpPacket | None:
     if path is None or not (content := read_sidecar(path)).strip():
         return None
     try:
-        return read_xmp_packet(content)
+        return xmp.read_xmp_packet(content)
     except RowError as error:
         raise RowError("unreadable sidecar", f"{path.name}: {error.detail or error.reason}") from error
 
 
 def _read_embedded_packet(picture: Path) -> XmpPacket | None:
-    metadata = read_embedded_metadata(picture)
+    metadata = embedded_metadata.read_embedded_metadata(picture)
     if metadata is None:
         content = _read_header(picture).packet
-        return read_xmp_packet(content) if content else None
+        return xmp.read_xmp_packet(content) if content else None
     if not metadata.packets or not metadata.packets[0].strip(b"\0 \t\r\n"):
         return None
-    packet = read_xmp_packet(metadata.packets[0])
+    packet = xmp.read_xmp_packet(metadata.packets[0])
     if packet.tags is None and packet.extended:
-        return packet.merge(read_xmp_packet(assemble_extended_xmp(metadata, packet.extended)))
+        return packet.merge(xmp.read_xmp_packet(embedded_metadata.assemble_extended_xmp(metadata, packet.extended)))
     return packet
 
 
 def _read_iptc_tags(picture: Path) -> TagHierarchy | None:
-    metadata = read_embedded_metadata(picture)
-    block = find_iptc_block(b"".join(metadata.resources)) if metadata else None
-    return _make_flat_tags(read_iptc_keywords(block) if block else None, IPTC)
+    metadata = embedded_metadata.read_embedded_metadata(picture)
+    block = embedded_metadata.find_iptc_block(b"".join(metadata.resources)) if metadata else None
+    return _make_flat_tags(embedded_metadata.read_iptc_keywords(block) if block else None, IPTC)
 
 
 def _read_windows_tags(picture: Path) -> TagHierarchy | None:
@@ -308,7 +296,7 @@ def _read_exif(image: object) -> tuple[int, str | None, list[str] | None]:
         texts = bytes(content).decode("utf-16-le", "ignore").strip("\0") if content else ""
     except Exception:  # as above; the picture is none the worse
         return 1, None, None
-    date = parse_iso_date(date_text) if isinstance(date_text, str) else None
-    zoned = parse_iso_date(date + offset.strip("\0 ")) if date and isinstance(offset, str) else None
+    date = xmp.parse_iso_date(date_text) if isinstance(date_text, str) else None
+    zoned = xmp.parse_iso_date(date + offset.strip("\0 ")) if date and isinstance(offset, str) else None
     orientation = orientation if isinstance(orientation, int) and 1 <= orientation <= 8 else 1
     return orientation, zoned or date, texts.split(";") if texts else None

@@ -18,17 +18,8 @@ from typing import IO
 from wsabie.core.errors import InputError, require
 from wsabie.core.input_files import is_regular_file, open_input
 from wsabie.io.parsers.text_files import explain_input_errors
-from wsabie.io.tags.embedded_metadata import (
-    PNG_HEAD,
-    UNREADABLE,
-    XMP_HEAD,
-    ContainerChunk,
-    assemble_extended_xmp,
-    detect_container,
-    iterate_chunks,
-    read_chunk_content,
-    read_embedded_metadata,
-)
+from wsabie.io.tags import embedded_metadata
+from wsabie.io.tags.embedded_metadata import PNG_HEAD, UNREADABLE, XMP_HEAD, ContainerChunk
 from wsabie.io.tags.image_tags import find_sidecar, read_image_tags, read_sidecar
 from wsabie.io.tags.xmp import NEW, SUBJECT, TextEdit, make_tag_properties, read_xmp_packet, replace_tags
 from wsabie.storage.atomic_files import replace_file
@@ -169,18 +160,18 @@ def _find_edits(picture: Path, stream: IO[bytes], properties: dict[str, list[str
     RowError
         It is damaged, or its metadata cannot be changed alone.
     """
-    container = detect_container(stream)
+    container = embedded_metadata.detect_container(stream)
     if container is None:
         raise InputError(f"{picture} is not a JPEG, PNG or WebP, and only these are written into; {_ELSEWHERE}")
-    chunks = list(iterate_chunks(stream, container))
-    metadata = read_embedded_metadata(picture)
-    old = [chunk for chunk in chunks if read_chunk_content(stream, chunk, container)[0] == "packet"]
+    chunks = list(embedded_metadata.iterate_chunks(stream, container))
+    metadata = embedded_metadata.read_embedded_metadata(picture)
+    old = [chunk for chunk in chunks if embedded_metadata.read_chunk_content(stream, chunk, container)[0] == "packet"]
     if len(old) > 1:
         raise RowError("unclear XMP", "there are two packets")
     packet = metadata.packets[0] if metadata and metadata.packets else b""
     packet = packet if packet.strip(b"\0 \t\r\n") else NEW
     name = read_xmp_packet(packet).extended
-    if metadata and name and read_xmp_packet(assemble_extended_xmp(metadata, name)).tags is not None:
+    if metadata and name and read_xmp_packet(embedded_metadata.assemble_extended_xmp(metadata, name)).tags is not None:
         raise RowError("extended XMP", "the tags lie in it")
     new = replace_tags(packet, properties)
     if new is None:

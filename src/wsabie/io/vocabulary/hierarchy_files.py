@@ -24,22 +24,11 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.io.datasets.open_images import TREE, iterate_hierarchy_pairs, read_neighbouring_names
+from wsabie.io.formats import wordnet
 from wsabie.io.formats.media_folder import read_folder
 from wsabie.io.formats.pair_list import HEADER
 from wsabie.io.formats.parquet_tables import MAGIC, open_parquet_table
-from wsabie.io.formats.wordnet import (
-    MAX_LINE_BYTES,
-    PROLOG,
-    SYNSET,
-    UP,
-    WORDS,
-    Synset,
-    is_synset_name,
-    iterate_prolog_facts,
-    iterate_synset_words,
-    iterate_synsets,
-    list_facts,
-)
+from wsabie.io.formats.wordnet import MAX_LINE_BYTES, PROLOG, SYNSET, UP, WORDS, Synset
 from wsabie.io.parsers.text_files import (
     decode_text,
     explain_input_errors,
@@ -233,7 +222,7 @@ def _read_path(path: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
             if isinstance(statement, Synset):
                 words = statement.words
                 hierarchy.add_names(statement.id, words if len(words) == 1 else [*words, ", ".join(words)])
-            for relation, child, parent in list_facts(statement):
+            for relation, child, parent in wordnet.list_facts(statement):
                 if relation in UP:
                     hierarchy.add(child, parent)
     elif b"\0" in start or not start.strip():
@@ -255,11 +244,11 @@ def iterate_statements(
     (None: any).
     """
     if SYNSET.search(start):
-        return iterate_synsets(path)
+        return wordnet.iterate_synsets(path)
     if PROLOG.search(start):
-        return iterate_prolog_facts(path)
+        return wordnet.iterate_prolog_facts(path)
     if WORDS.search(start):
-        return (Synset(synset, "", tuple(words), (), "") for synset, words in iterate_synset_words(path))
+        return (Synset(synset, "", tuple(words), (), "") for synset, words in wordnet.iterate_synset_words(path))
     return _iterate_tree_statements(path, relations) if TREE.search(start) else None
 
 
@@ -327,7 +316,7 @@ def _detect_layout(start: bytes, parent_first: bool) -> _PairLayout:
         return _PairLayout(separator, heads[0] == "parent", True)
     if tuple(first) == HEADER:
         return _PairLayout(separator, parent_first, True)
-    by_imagenet = separator is None and len(first) == 2 and all(map(is_synset_name, first))
+    by_imagenet = separator is None and len(first) == 2 and all(map(wordnet.is_synset_name, first))
     return _PairLayout(separator, parent_first or by_imagenet, False)
 
 

@@ -13,14 +13,7 @@ from pathlib import Path
 from wsabie.core.errors import InputError, require
 from wsabie.io.formats.pair_list import read_id_pairs
 from wsabie.io.formats.wordnet import MAX_LINE_BYTES, SYNSET, Synset, get_index_path, iterate_index_senses, list_facts
-from wsabie.io.parsers.text_files import (
-    decode_text,
-    explain_input_errors,
-    iterate_content_lines,
-    iterate_numbered_lines,
-    read_head,
-    write_lines,
-)
+from wsabie.io.parsers import text_files
 from wsabie.io.vocabulary.hierarchy_files import iterate_statements, read_hierarchy
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_matching import LabelConcepts
@@ -91,8 +84,8 @@ def read_label_table(path: str | Path) -> dict[str, str]:
         Missing, or a line without a label; the sentence names it.
     """
     path, table = Path(path), dict[str, str]()
-    for position, (number, raw) in enumerate(iterate_content_lines(path, MAX_LINE_BYTES)):
-        label, concept, *_ = [*(cell.strip() for cell in decode_text(raw, path, number).split("\t")), ""]
+    for position, (number, raw) in enumerate(text_files.iterate_content_lines(path, MAX_LINE_BYTES)):
+        label, concept, *_ = [*(cell.strip() for cell in text_files.decode_text(raw, path, number).split("\t")), ""]
         if not position and (label, concept) == ("label", "id"):
             continue
         if not label:
@@ -112,12 +105,12 @@ def write_label_table(path: Path, table: LabelConcepts) -> None:
             details = ("", "") if concept is None else (knowledge.name(concept), knowledge.concept(concept).gloss)
             yield "\t".join([label, concept or "", method, *details])
 
-    write_lines(path, lines())
+    text_files.write_lines(path, lines())
 
 
 def _find_files(path: Path) -> list[Path]:
     """Return a file, or a folder's files of WordNet: pair lists of other distributions where some lack."""
-    with explain_input_errors(path):
+    with text_files.explain_input_errors(path):
         if not path.is_dir():
             return [path]
         for names in (FILES, FALLBACK_FILES):
@@ -128,7 +121,7 @@ def _find_files(path: Path) -> list[Path]:
 
 
 def _read_file(path: Path, graph: KnowledgeGraph) -> None:
-    start = read_head(path)
+    start = text_files.read_head(path)
     if _TRANSLATED.search(start):
         _read_translations(path, graph)
         return
@@ -152,7 +145,7 @@ def _rank_senses(path: Path, graph: KnowledgeGraph) -> None:
 
 def _read_translations(path: Path, graph: KnowledgeGraph) -> None:
     language = ""
-    for number, raw in iterate_numbered_lines(path, MAX_LINE_BYTES):
+    for number, raw in text_files.iterate_numbered_lines(path, MAX_LINE_BYTES):
         line = raw.decode("utf-8", "replace")
         if line.startswith("#"):
             language = language or line.split("\t")[1].strip() if "\t" in line else language
@@ -179,7 +172,7 @@ def iterate_relation_pairs(path: str | Path, relation: str) -> Iterator[tuple[st
     """
     path, (stated, inverse) = Path(path), parse_direction(relation)
     for file in _find_files(path):
-        for statement in iterate_statements(file, read_head(file)) or ():
+        for statement in iterate_statements(file, text_files.read_head(file)) or ():
             for name, head, tail in list_facts(statement):
                 if name == stated:
                     yield (tail, head) if inverse else (head, tail)

@@ -34,15 +34,8 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
+from wsabie.io.parsers import text_files
 from wsabie.io.parsers.array_builders import require_rows
-from wsabie.io.parsers.text_files import (
-    explain_input_errors,
-    format_path,
-    iterate_bounded_numbered_lines,
-    open_decompressed,
-    read_head,
-    write_lines,
-)
 from wsabie.storage.atomic_files import DiskFullError, WriteError, explain_read_errors, replace_file
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.word_vectors import WordVectors
@@ -185,9 +178,9 @@ def read_word_vectors(
     (['dog', 'cat'], array([[1. , 0. , 0. ], [0.9, 0.1, 0. ]], dtype=float32))
     """
     path, rejects = Path(path), Rejects() if rejects is None else rejects
-    if read_head(path, len(MAGIC)) == MAGIC:
+    if text_files.read_head(path, len(MAGIC)) == MAGIC:
         return _build_vectors(open_word_vector_table(path), rejects)
-    with explain_input_errors(path):
+    with text_files.explain_input_errors(path):
         status = path.stat()
     source_facts = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns, "limit": limit}
     table_path = path.with_name(f"{path.name}.npy") if cache is None else Path(cache)
@@ -223,14 +216,14 @@ def write_word_vectors(path: str | Path, words: Iterable[str], table: Float32) -
                 raise InputError(f"the word {word!r} has a blank in it or is empty; write underscores for blanks")
             yield f"{word} {' '.join(f'{value:.6g}' for value in row.tolist())}"
 
-    write_lines(Path(path), lines())
+    text_files.write_lines(Path(path), lines())
 
 
 def _open_cached_table(path: Path) -> WordVectorTable | None:
     """Open a table that was made before; another file at its path may be the user's and is refused."""
     if not path.exists():
         return None
-    if path.is_dir() or read_head(path, len(MAGIC)) != MAGIC:
+    if path.is_dir() or text_files.read_head(path, len(MAGIC)) != MAGIC:
         raise InputError(f"{path} is not a table of words and would be lost; name another file as cache")
     return open_word_vector_table(path)
 
@@ -280,7 +273,7 @@ class _VectorLayout(NamedTuple):
 
 
 def _detect_layout(path: Path) -> _VectorLayout:
-    start = read_head(path, _HEAD)
+    start = text_files.read_head(path, _HEAD)
     first, _, body = start.partition(b"\n")
     promised = first.split()
     if len(promised) == 2 and all(cell.isdigit() and len(cell) < 20 for cell in promised):
@@ -326,14 +319,14 @@ def _is_number(cell: bytes) -> bool:
 
 def _iterate_text_rows(path: Path, layout: _VectorLayout, rejects: Rejects) -> Iterator[tuple[str, str, bytes]]:
     n = 0
-    for number, line in iterate_bounded_numbered_lines(path, _MAX_LINE_BYTES):
+    for number, line in text_files.iterate_bounded_numbered_lines(path, _MAX_LINE_BYTES):
         if (number == 1 and layout.n is not None) or (line is not None and not line.strip()):
             continue
         n, where = n + 1, f"{path}:{number}"
         with rejects.catch(where):
             yield where, *_parse_line(line, layout.dim)
     if layout.n is not None and n < layout.n:
-        rejects.add(format_path(path), "fewer words than the first line promises", f"{n:,} of {layout.n:,}")
+        rejects.add(text_files.format_path(path), "fewer words than the first line promises", f"{n:,} of {layout.n:,}")
 
 
 def _parse_line(line: bytes | None, dim: int) -> _VectorRow:
@@ -371,7 +364,7 @@ def _check_finite(row: bytes) -> bytes:
 
 def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) -> Iterator[tuple[str, str, bytes]]:
     n = cast(int, layout.n)
-    with explain_input_errors(path), open_decompressed(path) as stream:
+    with text_files.explain_input_errors(path), text_files.open_decompressed(path) as stream:
         stream.readline(_HEAD)
         for number in range(1, n + 1):
             letters, row = _read_word(cast(BufferedReader, stream)), stream.read(4 * layout.dim)
