@@ -41,7 +41,7 @@ def world(**options: Any) -> list[Relation]:
 
 
 def make(**changes: Any) -> Space:
-    return Space(**{"dim": 16, "epochs": 12, "threads": 1, "learning_rate": 0.1, "negatives": 32, **changes})
+    return Space(**{"dim": 20, "epochs": 12, "threads": 1, "learning_rate": 0.1, "negatives": 32, **changes})
 
 
 def same(a: Space, b: Space) -> bool:

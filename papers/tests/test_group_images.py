@@ -124,7 +124,7 @@ def test_figures_of_the_sample_are_dealt_by_picture() -> None:
     groups = draw_groups(test, list_couples(), 15, 1, rng, overlap=0.2)
     extractor = create_extractor("colour,hog", size=48)
     X = extract_image_rows(extractor, [Item(figure.id, figure.picture, (figure.label,)) for figure in married])
-    model = ObjectParts(list_couples(), dim=16, epochs=15, threads=1).fit(X, [[figure.label] for figure in married])
+    model = ObjectParts(list_couples(), dim=20, epochs=15, threads=1).fit(X, [[figure.label] for figure in married])
     regions = extract_image_rows(extractor, [item for group in groups for item in group.items()])
     labelling = label_groups(model, regions, groups, METHODS["f_L"])
     assert labelling.right.mean() > 0.6  # chance is .05
@@ -135,7 +135,7 @@ def test_a_list_of_wrong_couples_leaves_no_couple_right(monkeypatch: pytest.Monk
     figures = [figure for figure in load_person_images() if figure.label in wed]
     monkeypatch.setattr(group_images, "load_person_images", lambda: figures)
     true_list, wrong = (
-        run_study(n=20, weights=(0.1,), null=null, threads=1, dim=16, epochs=15) for null in (False, True)
+        run_study(n=20, weights=(0.1,), null=null, threads=1, dim=20, epochs=15) for null in (False, True)
     )
     assert list(true_list) == [f"{name}, picture_weight 0.1" for name in METHODS]
     assert true_list["the list, picture_weight 0.1"]["both"] > 0.5

@@ -51,7 +51,7 @@ def quick() -> Iterator[None]:
 
 
 def ran(name: str, data: PaperData, epochs: int = EPOCHS, seeds: int | None = 2) -> RecordRun:
-    return run_record(find_record(name), data, threads=1, parameters={"epochs": epochs, "dim": 16}, seeds=seeds)
+    return run_record(find_record(name), data, threads=1, parameters={"epochs": epochs, "dim": 20}, seeds=seeds)
 
 
 @pytest.fixture(scope="module")

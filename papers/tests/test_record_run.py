@@ -24,7 +24,7 @@ from wsabie.io.records import FeatureTable
 from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
-QUICK = {"epochs": 3, "dim": 16}
+QUICK = {"epochs": 3, "dim": 20}
 
 
 def some_rows(n: int, prefix: str, seed: int, n_labels: int = 8) -> FeatureTable:

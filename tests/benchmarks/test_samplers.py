@@ -34,7 +34,7 @@ def test_a_run_gives_a_curve_of_every_epoch() -> None:
     X = identity(n, dtype=np.float32, format="csr")
     Y = csr_matrix(np.eye(labels, dtype=np.int8)[np.arange(n) % labels])
     task = Task(X, Y, None, EvaluationSet(X, Y, None), EvaluationSet(X, Y, None))
-    figures, model = run(task, {**with_sampler("WARP", setting(0, ids=True)), "dim": 16})
+    figures, model = run(task, {**with_sampler("WARP", setting(0, ids=True)), "dim": 20})
     assert len(figures["curve"]) == len(model.history_)  # fewer than asked for: it stops when nothing rises
     seconds = [s for s, _ in figures["curve"]]
     assert seconds == sorted(seconds)

@@ -72,7 +72,7 @@ def test_a_model_of_other_dimensions_comes_into_use_within_a_search(
     folder = make_collection()
     rank = search.rank_labels
     with open_collection(folder) as collection, asking(collection) as client:
-        train_collection_model(collection, by="maker", full=True, dim=16, epochs=1, threads=1)
+        train_collection_model(collection, by="maker", full=True, dim=20, epochs=1, threads=1)
         use_model(collection, 1, by="maker")
 
         def slowly(*arguments: Any) -> Any:

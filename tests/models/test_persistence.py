@@ -19,7 +19,7 @@ X, Y, ANSWER = toy()
 
 def fit_model(**changes: Any) -> Wsabie:
     validation = changes.pop("validation", None)
-    model = Wsabie(**{"dim": 16, "epochs": 3, "threads": 1, **changes})
+    model = Wsabie(**{"dim": 20, "epochs": 3, "threads": 1, **changes})
     return model.fit(X, names(ANSWER), validation=validation)
 
 

@@ -218,7 +218,7 @@ def test_processes_share_the_tables_of_a_model(tmp_path: Path, monkeypatch: pyte
     """Processes map the same file, which is gone with the service; the answers are those of the model."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     rows = random_array((60, 10_000), density=0.004, rng=np.random.default_rng(0), dtype=np.float32, format="csr")
-    model = Wsabie(dim=16, epochs=2, threads=1).fit(rows, [f"label {i % 9}" for i in range(60)])
+    model = Wsabie(dim=20, epochs=2, threads=1).fit(rows, [f"label {i % 9}" for i in range(60)])
     Annotator(model).save(tmp_path / "model")
     body = {"rows": [{"columns": rows[[0]].indices.tolist(), "values": rows[[0]].data.tolist()}], "k": 9}
     with start_service(tmp_path / "model", "--workers", "2") as (service, process):

@@ -22,7 +22,7 @@ def comparison() -> Comparison:
     """Three models on 60 training, 24 validation and 24 test rows."""
     models = [
         Entrant("popularity", "most frequent labels", Popularity),
-        Entrant("wsabie", "WARP embedding", partial(Wsabie, dim=16, epochs=4, threads=1), baseline=False, trained=True),
+        Entrant("wsabie", "WARP embedding", partial(Wsabie, dim=20, epochs=4, threads=1), baseline=False, trained=True),
         Entrant("nearest", "k nearest neighbours", NearestNeighbours, ({"k": 1}, {"k": 5})),
     ]
     task = build_comparison_task(toy_rows(60, "a", 0), toy_rows(24, "b", 1), toy_rows(24, "c", 2))

@@ -141,7 +141,7 @@ def test_memory_includes_every_array_of_a_prediction(comparison: Comparison) -> 
 
 
 def test_equal_seeds_give_equal_metrics() -> None:
-    models = [Entrant("wsabie", "WARP", partial(Wsabie, dim=16, epochs=2, threads=1, seed=3), baseline=False)]
+    models = [Entrant("wsabie", "WARP", partial(Wsabie, dim=20, epochs=2, threads=1, seed=3), baseline=False)]
     first, two = (compare_models(TASK, models, resamples=20, seed=1).as_dict() for _ in range(2))
     for document in (first, two):
         for entry in document["models"]:

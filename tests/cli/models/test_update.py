@@ -37,7 +37,7 @@ def parts(data_dir: Path, tmp_path_factory: Any) -> tuple[Path, Path]:
 
 def train_base(cli: Any, base: Path, folder: Path, *, replay: bool = True) -> Path:
     replay_options = ("--replay", "auto") if replay else ()
-    shape = ("--dim", 16, "--epochs", 6, "--threads", 1, "--min-rows", 2)
+    shape = ("--dim", 30, "--epochs", 6, "--threads", 1, "--min-rows", 2)
     result = cli("train", base, "--model", folder / "m", *shape, *replay_options)
     assert result.code == 0, result.err
     return folder / "m"
@@ -232,7 +232,7 @@ def test_init_model_starts_training_from_another_space(cli: Any, parts: tuple[Pa
     assert result.code == 0, result.err
     assert cli("info", tmp_path / "warm", "--json").json["dimensions"] == 30
     warm = cli("evaluate", tmp_path / "warm", base, "--json").json["metrics"]["MAP"]
-    assert cli("train", *words, "--dim", 16).code == 0
+    assert cli("train", *words, "--dim", 30).code == 0
     assert warm > cli("evaluate", tmp_path / "warm", base, "--json").json["metrics"]["MAP"]
     refused = cli("train", *words, "--init-model", start, "--dim", 40)
     assert "init_model has dim=30" in refused.err

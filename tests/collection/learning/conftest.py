@@ -10,7 +10,7 @@ from wsabie.collection.annotations.decisions import find_model_in_use
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
 
-OPTIONS: dict[str, Any] = {"by": "eve", "features": "colour", "threads": 1, "epochs": 8, "dim": 16}
+OPTIONS: dict[str, Any] = {"by": "eve", "features": "colour", "threads": 1, "epochs": 8, "dim": 20}
 
 
 @pytest.fixture

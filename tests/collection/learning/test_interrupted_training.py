@@ -87,7 +87,7 @@ KILLED = """if True:
             return result
         setattr(module, name, dying)
         with open_collection(Path(folder)) as found:
-            training.train_collection_model(found, by="eve", features="colour", full=True, threads=1, epochs=8, dim=16)
+            training.train_collection_model(found, by="eve", features="colour", full=True, threads=1, epochs=8, dim=20)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

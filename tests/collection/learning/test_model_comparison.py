@@ -30,7 +30,7 @@ from wsabie.collection.registry.model_registry import Rollback
 from wsabie.core.errors import BusyError, InputError
 from wsabie.core.json_conversion import convert_records
 
-OPTIONS: dict[str, Any] = {"by": "eve", "features": "colour", "threads": 1, "epochs": 8, "dim": 16}
+OPTIONS: dict[str, Any] = {"by": "eve", "features": "colour", "threads": 1, "epochs": 8, "dim": 20}
 Rows = dict[int, dict[str, Any]]
 
 

@@ -11,7 +11,7 @@ X, Y, ANSWER = toy()
 
 
 def make(**changes: Any) -> Wsabie:
-    return Wsabie(**{"dim": 16, "epochs": 30, "threads": 1, **changes})
+    return Wsabie(**{"dim": 20, "epochs": 30, "threads": 1, **changes})
 
 
 def same(a: Wsabie, b: Wsabie) -> bool:

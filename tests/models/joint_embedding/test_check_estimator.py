@@ -27,12 +27,12 @@ EXPECTED = {
 
 
 def make() -> Wsabie:
-    return Wsabie(dim=16, epochs=2, threads=1)
+    return Wsabie(dim=20, epochs=2, threads=1)
 
 
 SMALL = {
     "wsabie": make(),
-    "parts": ObjectParts([(0, 1), (1, 2)], dim=16, epochs=2, threads=1),
+    "parts": ObjectParts([(0, 1), (1, 2)], dim=20, epochs=2, threads=1),
     "linear": LinearRanker(epochs=2, threads=1),
     "full-rank": FullRank(make(), LinearRanker(epochs=2), blend=1.0, threads=1),
     "ensemble": Ensemble(make(), n=2, threads=1),

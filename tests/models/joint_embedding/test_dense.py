@@ -21,7 +21,7 @@ def make_noise_rows(n: int = 240) -> tuple[Any, list[str]]:
 
 
 def make(**changes: Any) -> Wsabie:
-    return Wsabie(**{"dim": 16, "epochs": 20, "threads": 1, **changes})
+    return Wsabie(**{"dim": 20, "epochs": 20, "threads": 1, **changes})
 
 
 def make_models() -> list[Any]:

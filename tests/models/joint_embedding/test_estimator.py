@@ -233,7 +233,7 @@ def test_auto_defaults_ignore_explicit_negatives() -> None:
 def test_label_bias_learns_frequencies() -> None:
     """Rows say nothing; nine of ten carry label 1."""
     rows, labels = sp.csr_matrix(np.ones((200, 3))), np.where(np.arange(200) % 10 == 0, 0, 1)
-    model = make(dim=16, epochs=5, label_bias=True).fit(rows, labels)
+    model = make(dim=20, epochs=5, label_bias=True).fit(rows, labels)
     assert model.space_.bias[1] > 0 > model.space_.bias[0]
     assert not make(epochs=5).fit(rows, labels).space_.bias.any()
     assert model.rank(rows[:1], 1)[0] == 1

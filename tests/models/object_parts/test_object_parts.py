@@ -43,7 +43,7 @@ FRESH, FRESH_Y = pictures(64, seed=1)
 def fit_model(**changes: Any) -> ObjectParts:
     validation = changes.pop("validation", None)
     options = {name: changes.pop(name) for name in ("metric", "checkpoint", "resume", "on_epoch") if name in changes}
-    return ObjectParts(RELATIONS, **{"dim": 16, "epochs": 12, "threads": 1, "relation_weight": 1.0, **changes}).fit(
+    return ObjectParts(RELATIONS, **{"dim": 20, "epochs": 12, "threads": 1, "relation_weight": 1.0, **changes}).fit(
         X, Y, validation=validation, **options
     )
 
@@ -79,7 +79,7 @@ def test_related_labels_distinguish_identical_parts(model: ObjectParts) -> None:
         sum(is_right) >= 14
     )  # of 16; with shared vectors labels that look the same are near, too (Mesnil et al. 2014, Table 6)
     assert len(model.related("part 1", k=99)) == 15
-    few = ObjectParts(RELATIONS[:2], dim=16, epochs=2, threads=1, tables=model.tables).fit(X, Y)
+    few = ObjectParts(RELATIONS[:2], dim=20, epochs=2, threads=1, tables=model.tables).fit(X, Y)
     n_related = 3 if model.tables == "unshared" else 15
     assert len(few.related("part 1", k=99)) == n_related
     assert len(few.related("part 5", k=99)) == (0 if model.tables == "unshared" else 15)
@@ -187,7 +187,7 @@ def test_stopped_training_resumes_bit_for_bit(tmp_path: Path) -> None:
     assert len(resumed.history_) == 12
     assert np.array_equal(resumed.words_, fit_model().words_)
     with pytest.raises(InputError, match="same settings and data"):
-        ObjectParts(RELATIONS[:4], dim=16, epochs=12, threads=1).fit(X, Y, checkpoint=tmp_path / "c", resume=True)
+        ObjectParts(RELATIONS[:4], dim=20, epochs=12, threads=1).fit(X, Y, checkpoint=tmp_path / "c", resume=True)
 
 
 def test_pair_metrics_choose_the_epoch() -> None:
@@ -289,20 +289,20 @@ def test_worst_model_ranks_the_true_pair_last(monkeypatch: pytest.MonkeyPatch, s
 
 def test_unrelated_labels_are_learned_as_by_wsabie() -> None:
     """With relations that no label has a share in but two, the others are told apart as well as without."""
-    few = ObjectParts(RELATIONS[:1], dim=16, epochs=12, threads=1).fit(X, Y)
-    plain = Wsabie(dim=16, epochs=12, threads=1).fit(X, Y)
+    few = ObjectParts(RELATIONS[:1], dim=20, epochs=12, threads=1).fit(X, Y)
+    plain = Wsabie(dim=20, epochs=12, threads=1).fit(X, Y)
     assert few.score(FRESH, FRESH_Y) > plain.score(FRESH, FRESH_Y) - 0.05
     assert few.facts()["relations"] == 1
 
 
 def test_relations_of_missing_labels_are_dropped() -> None:
-    model = ObjectParts([*RELATIONS, ("object 1", "anchor")], dim=16, epochs=1, threads=1).fit(X, Y)
+    model = ObjectParts([*RELATIONS, ("object 1", "anchor")], dim=20, epochs=1, threads=1).fit(X, Y)
     assert len(model.relations_) == len(RELATIONS)
 
 
 def test_new_labels_and_relations_are_learned_later() -> None:
     more = [*RELATIONS, ("object 0", "bell")]
-    model = ObjectParts(more, dim=16, epochs=12, threads=1, relation_weight=1.0).fit(X, Y)
+    model = ObjectParts(more, dim=20, epochs=12, threads=1, relation_weight=1.0).fit(X, Y)
     label_ids = model.vocabulary_.ids(NAMES)
     rows = np.zeros((20, 36), np.float32)
     rows[:, 35] = 1
@@ -345,7 +345,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("changes", "message"), WRONG.values(), ids=WRONG)
 def test_unlearnable_data_are_refused(changes: dict[str, Any], message: str) -> None:
-    model = ObjectParts(**{"relations": RELATIONS, "dim": 16, "epochs": 1, "threads": 1, **changes})
+    model = ObjectParts(**{"relations": RELATIONS, "dim": 20, "epochs": 1, "threads": 1, **changes})
     with pytest.raises(InputError, match=message):
         model.fit(X, Y)
     assert not hasattr(model, "space_")
