@@ -29,10 +29,10 @@ from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.bootstrap import paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 from wsabie.io.recognition import open_source
+from wsabie.models.baselines import Popularity
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
-from wsabie.models.popularity import Popularity
 from wsabie.workflows.compare.comparison import TextTable, build_comparison_task
 from wsabie.workflows.compare.comparison_run import compare_models
 from wsabie.workflows.compare.entrants import build_entrants

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.machine import machine
 from wsabie.core.execution import SerialExecutor
 from wsabie.distributed import ray_cluster
-from wsabie.distributed.ray_executor import RayExecutor
+from wsabie.distributed.ray_cluster import RayExecutor
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.recognition import open_source

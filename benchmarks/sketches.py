@@ -21,9 +21,9 @@ from wsabie.kernels.primitives.random_numbers import start_stream
 from wsabie.kernels.training import warp
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding.estimator import Wsabie
-from wsabie.training.epoch_runner import EpochRunner
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.samplers import SamplerConfig, can_use_sketches, create_sampler
+from wsabie.training.trainer import EpochRunner
 from wsabie.training.training_data import TrainingData, build_targets
 
 LABELS = (4_000, 16_000, 50_000, 109_444)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from wsabie.core.validation import check_features
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import SIMILARITIES, JointSpace
-from wsabie.embedding.parts_space import PartsSpace
 from wsabie.embedding.protocols import ComposedInputs
+from wsabie.embedding.relation_spaces import PartsSpace
 from wsabie.training.rank_losses import build_losses
 from wsabie.training.training_data import build_targets
 

@@ -3,7 +3,7 @@
 from wsabie.core.errors import InputError as InputError
 from wsabie.core.errors import WsabieError as WsabieError
 from wsabie.core.execution import ProcessExecutor as ProcessExecutor
-from wsabie.distributed.ray_executor import RayExecutor as RayExecutor
+from wsabie.distributed.ray_cluster import RayExecutor as RayExecutor
 from wsabie.evaluation.metrics import compute_propensities as compute_propensities
 from wsabie.evaluation.quadruplets import split_quadruplets as split_quadruplets
 from wsabie.evaluation.score_evaluation import evaluate_scores as evaluate_scores
@@ -29,6 +29,8 @@ from wsabie.io.vocabulary.hierarchy_files import read_hierarchy as read_hierarch
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph as read_knowledge_graph
 from wsabie.io.vocabulary.word_vector_files import read_word_vectors as read_word_vectors
 from wsabie.models.annotators import Annotator as Annotator
+from wsabie.models.baselines import NearestMean as NearestMean
+from wsabie.models.baselines import Popularity as Popularity
 from wsabie.models.batch_annotator import BatchAnnotator as BatchAnnotator
 from wsabie.models.devise import Devise as Devise
 from wsabie.models.embedding_set import EmbeddingSet as EmbeddingSet
@@ -44,7 +46,6 @@ from wsabie.models.index_files import index_labels as index_labels
 from wsabie.models.joint_embedding.estimator import Wsabie as Wsabie
 from wsabie.models.linear_ranker import LinearRanker as LinearRanker
 from wsabie.models.loader import load as load
-from wsabie.models.nearest_mean import NearestMean as NearestMean
 from wsabie.models.nearest_neighbours import ApproximateNeighbours as ApproximateNeighbours
 from wsabie.models.nearest_neighbours import NearestNeighbours as NearestNeighbours
 from wsabie.models.object_parts.ranker import ObjectParts as ObjectParts
@@ -53,7 +54,6 @@ from wsabie.models.paper_presets import make_objects_and_parts as make_objects_a
 from wsabie.models.paper_presets import make_opt_auc as make_opt_auc
 from wsabie.models.paper_presets import make_pamir as make_pamir
 from wsabie.models.paper_presets import make_vse_ens as make_vse_ens
-from wsabie.models.popularity import Popularity as Popularity
 from wsabie.models.ridge import Ridge as Ridge
 from wsabie.models.softmax import Softmax as Softmax
 from wsabie.models.stacking.auto_ranker import AutoRanker as AutoRanker
@@ -62,8 +62,8 @@ from wsabie.models.word_vector_ranker import Conse as Conse
 from wsabie.samples import get_sample_path as get_sample_path
 from wsabie.search.exact_index import find_top_k as find_top_k
 from wsabie.search.label_pairs import LabelPairIndex as LabelPairIndex
+from wsabie.search.query_labels import HierarchyRelatedLabels as HierarchyRelatedLabels
 from wsabie.search.query_labels import QueryMatcher as QueryMatcher
-from wsabie.search.related_labels import HierarchyRelatedLabels as HierarchyRelatedLabels
 from wsabie.storage.rejects import Rejects as Rejects
 from wsabie.vocabulary.concept_hierarchy import Hierarchy as Hierarchy
 from wsabie.vocabulary.concept_matching import match_labels as match_labels

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wsabie.distributed import ray_cluster as module
-from wsabie.distributed.ray_executor import RayExecutor
+from wsabie.distributed.ray_cluster import RayExecutor
 
 for name, value in (module.QUIET_VARIABLES | module.LOOPBACK_VARIABLES).items():  # read when ray is imported
     os.environ.setdefault(name, value)

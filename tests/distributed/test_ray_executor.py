@@ -13,9 +13,8 @@ import pytest
 
 from wsabie.core.errors import InputError
 from wsabie.core.execution import SerialExecutor, WorkerError
-from wsabie.distributed import ray_cluster as module
-from wsabie.distributed import ray_executor
-from wsabie.distributed.ray_executor import RayExecutor
+from wsabie.distributed import ray_cluster
+from wsabie.distributed.ray_cluster import RayExecutor
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.recognition import open_source
@@ -114,13 +113,13 @@ def make_job_ref(name: str) -> Any:
 
 def test_jobs_in_turns_are_unpacked_once(monkeypatch):
     job_names: list[str] = []
-    monkeypatch.setattr(ray_executor, "_job_cache", {})
-    monkeypatch.setattr(ray_executor, "disable_blas_threads", lambda: None)
+    monkeypatch.setattr(ray_cluster, "_job_cache", {})
+    monkeypatch.setattr(ray_cluster, "disable_blas_threads", lambda: None)
     monkeypatch.setattr(ray, "get", lambda job: job_names.append(job.name) or [job.name])
     for name in ("describe 1", "rank", "describe 2", "rank", "describe 3", "rank", "describe 3", "describe 1"):
-        assert ray_executor._unpack_job(make_job_ref(name)) == [name]
+        assert ray_cluster._unpack_job(make_job_ref(name)) == [name]
     assert job_names == ["describe 1", "rank", "describe 2", "describe 3", "describe 1"]
-    assert len(ray_executor._job_cache) == 2
+    assert len(ray_cluster._job_cache) == 2
 
 
 def test_relative_paths_begin_where_this_process_works(nodes, tmp_path, monkeypatch):
@@ -135,37 +134,37 @@ def test_relative_paths_begin_where_this_process_works(nodes, tmp_path, monkeypa
 
 def test_jobs_in_turns_may_be_of_several_folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ray_executor, "_job_cache", {})
-    monkeypatch.setattr(ray_executor, "disable_blas_threads", lambda: None)
+    monkeypatch.setattr(ray_cluster, "_job_cache", {})
+    monkeypatch.setattr(ray_cluster, "disable_blas_threads", lambda: None)
     monkeypatch.setattr(ray, "get", lambda job: (Functions.text, Path("a")))
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a").write_text(name)
     turns = ["one", "two", "one"]
-    assert [ray_executor._run_item([make_job_ref(name), tmp_path / name], 0) for name in turns] == turns
+    assert [ray_cluster._run_item([make_job_ref(name), tmp_path / name], 0) for name in turns] == turns
 
 
 @pytest.mark.parametrize("where", ["shared", "item", "within"])
 def test_a_relative_path_is_refused_on_a_node_without_its_folder(where, tmp_path, monkeypatch):
     missing_folder, file = tmp_path / "gone", tmp_path / "a"
     file.write_text("here")
-    monkeypatch.setattr(ray_executor, "_job_cache", {})
-    monkeypatch.setattr(ray_executor, "disable_blas_threads", lambda: None)
+    monkeypatch.setattr(ray_cluster, "_job_cache", {})
+    monkeypatch.setattr(ray_cluster, "disable_blas_threads", lambda: None)
     paths = {name: Path("a") if name == where else file for name in ("shared", "item", "within")}
     monkeypatch.setattr(ray, "get", lambda job: (lambda shared, item: shared.read_text(), paths["shared"]))
     item = [{"x": Item("i", paths["within"], ())}, paths["item"], np.zeros(9)]
     with pytest.raises(
         InputError, match=f"^a begins in the folder {missing_folder}, which the node .* or give absolute paths$"
     ):
-        ray_executor._run_item([make_job_ref("job"), missing_folder], item)
+        ray_cluster._run_item([make_job_ref("job"), missing_folder], item)
 
 
 def test_absolute_paths_want_no_folder(tmp_path, monkeypatch):
     (tmp_path / "a").write_text("here")
-    monkeypatch.setattr(ray_executor, "_job_cache", {})
-    monkeypatch.setattr(ray_executor, "disable_blas_threads", lambda: None)
+    monkeypatch.setattr(ray_cluster, "_job_cache", {})
+    monkeypatch.setattr(ray_cluster, "disable_blas_threads", lambda: None)
     monkeypatch.setattr(ray, "get", lambda job: (Functions.text, tmp_path / "a"))
-    assert [ray_executor._run_item([make_job_ref("job"), tmp_path / "gone"], tmp_path) for _ in range(2)] == [
+    assert [ray_cluster._run_item([make_job_ref("job"), tmp_path / "gone"], tmp_path) for _ in range(2)] == [
         "here",
         "here",
     ]
@@ -189,7 +188,7 @@ def test_workers_compute_on_one_thread(nodes):
 
 
 def test_an_item_that_kills_its_workers_is_told(nodes, monkeypatch):
-    monkeypatch.setattr("wsabie.distributed.ray_executor.RETRIES", 1)
+    monkeypatch.setattr("wsabie.distributed.ray_cluster.RETRIES", 1)
     with pytest.raises(WorkerError, match="lost an item 2 times"):
         list(nodes.map(Functions.end, [0]))
     assert list(nodes.map(abs, [-1])) == [1]
@@ -245,7 +244,7 @@ def test_work_under_way_on_a_lost_node_is_done_elsewhere(cluster, nodes):
 
 
 def test_a_node_that_joins_takes_part(cluster, nodes, monkeypatch):
-    monkeypatch.setattr("wsabie.distributed.ray_executor._RECOUNT_SECONDS", 0.2)
+    monkeypatch.setattr("wsabie.distributed.ray_cluster._RECOUNT_SECONDS", 0.2)
     results = nodes.map_with(Functions.slow, 0.2, range(60))
     next(results)
     third = cluster.add_node(num_cpus=1)
@@ -254,19 +253,19 @@ def test_a_node_that_joins_takes_part(cluster, nodes, monkeypatch):
 
 
 def test_a_path_that_a_node_cannot_read_is_refused(nodes, tmp_path):
-    module.check_paths_on_nodes([tmp_path, tmp_path / "will" / "be"])
+    ray_cluster.check_paths_on_nodes([tmp_path, tmp_path / "will" / "be"])
     with tmp_path.joinpath("a").open("w") as file:
         os.dup2(file.fileno(), 901)
         descriptor_path = Path("/proc/self/fd/901")  # is there in this process alone
         with pytest.raises(InputError, match=r"901 cannot be read on the node .*; put it on a file system that all"):
-            module.check_paths_on_nodes([tmp_path, descriptor_path])
+            ray_cluster.check_paths_on_nodes([tmp_path, descriptor_path])
         os.close(901)
 
 
 def test_other_versions_are_refused(nodes, monkeypatch):
     monkeypatch.setattr("wsabie.core.version.VERSION", "0.0.0")
     with pytest.raises(InputError, match=r"has other software than this process: wsabie .* and here wsabie 0.0.0 on"):
-        module._check_versions()
+        ray_cluster._check_versions()
 
 
 def test_a_process_works_with_one_cluster(nodes):

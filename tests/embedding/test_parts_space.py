@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.embedding.parts_space import PartsSpace
+from wsabie.embedding.relation_spaces import PartsSpace
 
 
 @pytest.mark.parametrize("shared", [True, False])

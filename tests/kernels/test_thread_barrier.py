@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wsabie.kernels.compiler import FLAGS
-from wsabie.kernels.primitives.thread_barrier import wait_for_threads
+from wsabie.kernels.training.deterministic_loop import wait_for_threads
 from wsabie.training.kernel_threads import KernelThreads
 
 ROUNDS = 1000

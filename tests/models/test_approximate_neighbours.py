@@ -15,7 +15,7 @@ from votes import by_brute_force, labels
 from wsabie.core.errors import InputError
 from wsabie.models.base import feature_matrix
 from wsabie.models.base.feature_matrix import convert_to_matrix
-from wsabie.models.base.row_products import scale_to_unit
+from wsabie.models.base.row_scaling import scale_to_unit
 from wsabie.models.nearest_neighbours import ApproximateNeighbours, NearestNeighbours, choose_tree_depth
 
 EXPECTED_TO_FAIL = {

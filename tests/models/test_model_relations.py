@@ -5,8 +5,8 @@ import pytest
 
 from wsabie import Relation, Space
 from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.models.baselines import Popularity
 from wsabie.models.model_relations import ObjectPartRelations, SpaceRelations, find_model_relations
-from wsabie.models.popularity import Popularity
 from wsabie.vocabulary.label_names import Vocabulary
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.models.base import feature_matrix
-from wsabie.models.popularity import Popularity
+from wsabie.models.baselines import Popularity
 
 NAMES = ["sky", "sea", "sand", "sun"]
 ROWS = [["sky", "sea"], ["sky"], ["sky", "sea", "sand"], ["sand"]]

@@ -2,8 +2,7 @@
 
 import pytest
 
-from wsabie.search.query_labels import LabelAliases
-from wsabie.search.related_labels import HierarchyRelatedLabels
+from wsabie.search.query_labels import HierarchyRelatedLabels, LabelAliases
 from wsabie.vocabulary.concept_matching import match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from wsabie.training.epoch_runner import report_pass_progress, run_interleaved, run_sequentially
+from wsabie.training.trainer import report_pass_progress, run_interleaved, run_sequentially
 from wsabie.training.training_data import RowBlock, build_targets
 
 

@@ -13,10 +13,9 @@ from runs import make_block, make_settings, make_space, train
 from wsabie.core.errors import InputError
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.linear_space import LinearSpace
-from wsabie.embedding.multi_relation_space import MultiRelationSpace
+from wsabie.embedding.relation_spaces import MultiRelationSpace
 from wsabie.kernels.embedding.label_sketches import SketchedLabels
 from wsabie.training import samplers
-from wsabie.training.epoch_runner import EpochRunner
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.loops import StepCounters
 from wsabie.training.samplers import (
@@ -27,7 +26,7 @@ from wsabie.training.samplers import (
     compute_rank_chances,
     create_sampler,
 )
-from wsabie.training.trainer import Trainer
+from wsabie.training.trainer import EpochRunner, Trainer
 from wsabie.training.training_data import TrainingData
 
 

@@ -14,13 +14,12 @@ from runs import figure, make_block, make_settings, make_space, train
 from wsabie.core.errors import DivergenceError
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
+from wsabie.embedding.relation_spaces import MultiRelationSpace, RelationEnds
 from wsabie.kernels.training import deterministic_loop, sequential_loop
-from wsabie.training import epoch_runner, loops, samplers
-from wsabie.training.epoch_runner import EpochRunner
+from wsabie.training import loops, samplers, trainer
 from wsabie.training.loops import BlockVisits
 from wsabie.training.samplers import PAIRS_PER_BLOCK
-from wsabie.training.trainer import Trainer
+from wsabie.training.trainer import EpochRunner, Trainer
 from wsabie.training.training_data import RowBlock, TrainingData, build_targets
 
 BLOCK = make_block()
@@ -107,7 +106,7 @@ def record_orders(monkeypatch: pytest.MonkeyPatch, orders: list[Any]) -> None:
             orders.append(visits.order.tolist())
         return iter(())
 
-    monkeypatch.setattr(epoch_runner, "run_blocks", run)
+    monkeypatch.setattr(trainer, "run_blocks", run)
 
 
 def test_every_block_of_an_epoch_has_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +252,7 @@ def test_compiling_is_announced_once_and_is_of_the_types_that_training_has(
 
     for module, name in ((sequential_loop, "run_visits"), (deterministic_loop, "run_blocks")):
         monkeypatch.setattr(module, name, recorded(name, getattr(module, name)))
-    monkeypatch.setattr(epoch_runner, "_compiled_types", set())
+    monkeypatch.setattr(trainer, "_compiled_types", set())
     for threads in (2, 1):
         train(block, make_space(), replace(settings, threads=threads), progress=recorder)
     assert [name for name, _, _ in recorder.stages] == ["compiling (once)", "training", "training"]
@@ -323,8 +322,8 @@ def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
         )
         yield len(block_visits.order)
 
-    monkeypatch.setattr(epoch_runner, "run_blocks", run)
-    monkeypatch.setattr(epoch_runner.EpochRunner, "_find_uncompiled", lambda *given: {})
+    monkeypatch.setattr(trainer, "run_blocks", run)
+    monkeypatch.setattr(trainer.EpochRunner, "_find_uncompiled", lambda *given: {})
     space, (names, like) = relations(weight=weight)
     train_relations(space, [names, like], epochs=4)
     for block in (names, like):
@@ -356,15 +355,15 @@ def test_every_round_of_an_epoch_draws_anew() -> None:
 
 def test_relations_end_together_however_long_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     visit_log: list[tuple[str, int]] = []
-    run_blocks = epoch_runner.run_blocks
+    run_blocks = trainer.run_blocks
 
     def run(block_visits: BlockVisits) -> Iterator[int]:
         for visits in run_blocks(block_visits):
             visit_log.append((block_visits.block.ends.name, visits))
             yield visits
 
-    monkeypatch.setattr(epoch_runner, "run_blocks", run)
-    monkeypatch.setattr(epoch_runner.EpochRunner, "_find_uncompiled", lambda *given: {})
+    monkeypatch.setattr(trainer, "run_blocks", run)
+    monkeypatch.setattr(trainer.EpochRunner, "_find_uncompiled", lambda *given: {})
     space, blocks = relations(600)
     history, _ = train_relations(space, blocks, epochs=1)
     assert history[0].pairs == sum(len(block.targets.labels) for block in blocks)

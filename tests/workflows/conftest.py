@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from wsabie.models.baselines import Popularity
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.nearest_neighbours import NearestNeighbours
-from wsabie.models.popularity import Popularity
 from wsabie.workflows.compare.comparison import Comparison, build_comparison_task
 from wsabie.workflows.compare.comparison_run import compare_models
 from wsabie.workflows.compare.entrants import Entrant

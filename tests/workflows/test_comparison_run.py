@@ -17,10 +17,10 @@ from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.io.records import FeatureTable, count_labels
 from wsabie.models.base import feature_matrix
+from wsabie.models.baselines import Popularity
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
-from wsabie.models.popularity import Popularity
 from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.workflows.compare import comparison_run as module
 from wsabie.workflows.compare.comparison import Comparison, build_comparison_task

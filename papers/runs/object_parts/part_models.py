@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from wsabie.embedding.parts_space import PartsSpace
+from wsabie.embedding.relation_spaces import PartsSpace
 from wsabie.io.records import FeatureTable, count_labels
 from wsabie.models.object_parts.ranker import PAIRS, ObjectParts, PairMonitor
 from wsabie.models.paper_presets import make_objects_and_parts

@@ -105,8 +105,7 @@ def make_executor(threads: int | None, ray: str | None = None, *paths: Path | No
     All nodes of the cluster have to see the paths.
     """
     if ray is not None:
-        from wsabie.distributed.ray_cluster import check_paths_on_nodes
-        from wsabie.distributed.ray_executor import RayExecutor
+        from wsabie.distributed.ray_cluster import RayExecutor, check_paths_on_nodes
 
         executor = RayExecutor(ray)
         check_paths_on_nodes(path for path in paths if path is not None)

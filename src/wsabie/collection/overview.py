@@ -18,7 +18,6 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.folder.drafts import list_drafts
 from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_list import LabelSummary, build_label_query, make_label
-from wsabie.collection.labels.label_store import LabelCount
 from wsabie.collection.learning.suggestions import count_pending
 from wsabie.collection.registry.model_registry import LoadedModel, find_usable_model, load_model_in_use
 from wsabie.collection.registry.thresholds import PRECISIONS
@@ -36,7 +35,7 @@ STATES = ("present", "missing", "unreadable")
 class LabelNeighbour(NamedTuple):
     """Nearby label in the embedding space of the model in use."""
 
-    label: LabelCount
+    label: label_store.LabelCount
     cosine: float
 
 
@@ -99,9 +98,9 @@ class LabelDetails(LabelSummary):
     """
 
     names: list[LabelSynonym]
-    ancestors: list[LabelCount]
-    child_labels: list[LabelCount]
-    merge_exclusions: list[LabelCount]
+    ancestors: list[label_store.LabelCount]
+    child_labels: list[label_store.LabelCount]
+    merge_exclusions: list[label_store.LabelCount]
     open_suggestions: int
     evaluation: LabelEvaluation | None
 
@@ -151,12 +150,15 @@ def find_label_neighbours(collection: Collection, label_id: int, k: int = 10) ->
         return [LabelNeighbour(label, cosines[label.id]) for label in _read_labels(connection, list(cosines))]
 
 
-def _read_labels(connection: Connection, label_ids: Sequence[int]) -> list[LabelCount]:
+def _read_labels(connection: Connection, label_ids: Sequence[int]) -> list[label_store.LabelCount]:
     """Return labels by their ids, in this order, without merged ones."""
     item_counts = dict(select_in(connection, label_store.ITEMS_BY_LABEL, annotations.c.label_id, label_ids))
     query = select(labels.c.id, labels.c.name, labels.c.language).where(labels.c.merged_into.is_(None))
     rows = select_in(connection, query, labels.c.id, label_ids)
-    by_id = {label: LabelCount(label, name, language, item_counts.get(label, 0)) for label, name, language in rows}
+    by_id = {
+        label: label_store.LabelCount(label, name, language, item_counts.get(label, 0))
+        for label, name, language in rows
+    }
     return [by_id[label_id] for label_id in label_ids if label_id in by_id]
 
 
@@ -189,7 +191,7 @@ def _evaluate_label(
 
 
 @dataclass(frozen=True)
-class LabelCompletion(LabelCount):
+class LabelCompletion(label_store.LabelCount):
     """Completed label; `synonym` is the one that matches (None: its name), `language` that of the match."""
 
     synonym: str | None
@@ -298,7 +300,7 @@ def read_status(collection: Collection, *, check: bool = False) -> CollectionSta
         n_labels = connection.scalar(select(func.count()).where(is_unmerged).select_from(labels)) or 0
         a, m = annotations.c, models.c
         query = select(a.state, a.origin, func.count()).group_by(a.state, a.origin).order_by(a.state, a.origin)
-        annotation_counts = tuple(starmap(AnnotationCount, connection.execute(query)))
+        tag_counts = tuple(starmap(AnnotationCount, connection.execute(query)))
         query = select(m.id, m.created_at, m.method, m.folder).where(m.in_use.is_(True))
         model = next(starmap(ActiveModel, connection.execute(query)), None)
         waiting = _count_waiting(connection, model.id).total() if model else 0
@@ -311,9 +313,7 @@ def read_status(collection: Collection, *, check: bool = False) -> CollectionSta
     modality = next((root.options["modality"] for root in root_list if "modality" in root.options), None)
     last = tuple(read_history(collection.engine, 5))
     drafts = tuple(map(str, list_drafts(collection.place)))
-    return CollectionStatus(
-        modality, item_counts, roots, n_labels, annotation_counts, model, waiting, last, faults, drafts
-    )
+    return CollectionStatus(modality, item_counts, roots, n_labels, tag_counts, model, waiting, last, faults, drafts)
 
 
 def check_readiness(collection: Collection) -> TrainingReadiness:

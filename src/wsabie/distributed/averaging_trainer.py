@@ -22,11 +22,10 @@ from wsabie.distributed.averaging_rounds import AveragingRounds, RoundReport, Wo
 from wsabie.distributed.ray_cluster import LOCAL, connect, explain_worker_loss
 from wsabie.distributed.table_deltas import TableDeltas, apply_deltas, compute_deltas, warm_up
 from wsabie.embedding.protocols import TrainableTables
-from wsabie.training.epoch_runner import EpochMonitor, EpochRunner, count_block_reads
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.loops import EpochTotals, StepCounters
 from wsabie.training.settings import TrainingSettings
-from wsabie.training.trainer import Trainer
+from wsabie.training.trainer import EpochMonitor, EpochRunner, Trainer, count_block_reads
 from wsabie.training.training_data import PartitionedData, RowBlock, TrainingData
 
 if TYPE_CHECKING:
@@ -197,11 +196,9 @@ class RayFleet:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         placement = NodeAffinitySchedulingStrategy(node, soft=False)
-        settings = replace(self._settings, threads=int(cores))
-        actor_class = self._ray.remote(AveragingWorker).options(
-            num_cpus=cores, max_restarts=0, scheduling_strategy=placement
-        )
-        return actor_class.remote(settings, *sent)
+        options = {"num_cpus": cores, "max_restarts": 0, "scheduling_strategy": placement}
+        actor_class = self._ray.remote(AveragingWorker).options(**options)
+        return actor_class.remote(replace(self._settings, threads=int(cores)), *sent)
 
     def train(self, worker: str, epoch: int, part: int, next_part: int | None) -> None:
         """See `Fleet`."""
@@ -373,17 +370,14 @@ class AveragingRunner(EpochRunner):
         super().__init__(settings, space, data)
         self._parts, self._address, self._nodes = data, address, nodes
         self._fleet = self._build_fleet(replace(settings, deterministic=False), space, data)
-        limits = settings.max_norm, settings.max_norm_weights
-        self._rounds = AveragingRounds(
-            self._fleet, space.list_arrays(), partial(space.finish_epoch, *limits), on_round=on_round
-        )
+        finish_epoch = partial(space.finish_epoch, settings.max_norm, settings.max_norm_weights)
+        self._rounds = AveragingRounds(self._fleet, space.list_arrays(), finish_epoch, on_round=on_round)
 
     def _build_fleet(self, settings: TrainingSettings, space: TrainableTables, data: PartitionedData) -> Any:
         connect(self._address)
         local = self._address == LOCAL
-        return RayFleet(
-            settings, space, data, WorkerPlan(self._nodes or 1 if local else self._nodes, on_single_node=local)
-        )
+        plan = WorkerPlan(self._nodes or 1 if local else self._nodes, on_single_node=local)
+        return RayFleet(settings, space, data, plan)
 
     def prepare(self, progress: Progress, monitor: EpochMonitor | None) -> None:
         """Compile the kernels that join steps; workers compile those of training."""

@@ -2,7 +2,7 @@
 
 Every relation pattern is a set of tables plus a way to encode all slots but one into a query
 (`wsabie.kernels.embedding.relation_patterns`); see ARCHITECTURE.md. This module has the pair (item - label). Relations
-between many kinds of items are such pairs over shared tables (`wsabie.embedding.multi_relation_space`).
+between many kinds of items are such pairs over shared tables (`wsabie.embedding.relation_spaces`).
 """
 
 from collections.abc import Mapping
@@ -96,9 +96,8 @@ class JointSpace(TrainableTables):
 
     def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them; the type carries the similarity."""
-        return self.build_scoring_arrays(
-            view_as_writable(self.labels.astype(np.float32, copy=False)), view_as_writable(self.bias)
-        )
+        labels = view_as_writable(self.labels.astype(np.float32, copy=False))
+        return self.build_scoring_arrays(labels, view_as_writable(self.bias))
 
     def build_scoring_arrays(self, table: Float32, bias: Float32) -> KernelArrays:
         """Return points and biases in the form that kernels score by the similarity of this space."""
@@ -146,12 +145,8 @@ class JointSpace(TrainableTables):
 
     def copy(self) -> "JointSpace":
         """Return a copy with memory of its own."""
-        return replace(
-            self,
-            features=tables.pad_rows(self.features[:, : self.dim]),
-            labels=tables.pad_rows(self.labels[:, : self.dim]),
-            bias=self.bias.copy(),
-        )
+        features, labels = (tables.pad_rows(table[:, : self.dim]) for table in (self.features, self.labels))
+        return replace(self, features=features, labels=labels, bias=self.bias.copy())
 
     def with_more_labels(self, n: int, rng: np.random.Generator) -> "JointSpace":
         """Return the space with `n` new labels behind the old ones, which keep their numbers."""

@@ -22,7 +22,7 @@ def run_in_caller(work: Callable[[int, int], None], n: int) -> None:
 
 
 class ComposedInputs(NamedTuple):
-    """Examples that are an item with or without a paired label (`wsabie.embedding.parts_space`)."""
+    """Examples that are an item with or without a paired label (`wsabie.embedding.relation_spaces`)."""
 
     items: EntityInputs
     item_ids: Int32  # (n,): the item of an example

@@ -169,10 +169,9 @@ def _sample_row_pairs(
     scores: Array, true_labels: Array, top: int, n_drawn: int, rng: np.random.Generator
 ) -> ScoredPairs:
     negatives = np.delete(np.arange(len(scores)), true_labels)
-    n_hard = min(top, len(negatives))
-    order = (
-        np.argpartition(-scores[negatives], n_hard - 1) if 0 < n_hard < len(negatives) else np.arange(len(negatives))
-    )
+    n = len(negatives)
+    n_hard = min(top, n)
+    order = np.argpartition(-scores[negatives], n_hard - 1) if 0 < n_hard < n else np.arange(n)
     best, remainder = negatives[order[:n_hard]], negatives[order[n_hard:]]
     sampled = rng.choice(remainder, min(n_drawn, len(remainder)), replace=False) if len(remainder) else remainder
     labels = np.concatenate([true_labels, best, sampled]).astype(np.int64)

@@ -186,9 +186,8 @@ def average_precision(ranks: PositiveRanks) -> Float64:
 
     With one positive it is 1 / rank. The mean over rows is MAP. The denominator is the number of all positives.
     """
-    other_rate = np.divide(
-        ranks.positives_in_group - 1, ranks.group - 1, out=np.zeros(len(ranks.row)), where=ranks.group > 1
-    )
+    zeros = np.zeros(len(ranks.row))
+    other_rate = np.divide(ranks.positives_in_group - 1, ranks.group - 1, out=zeros, where=ranks.group > 1)
     gap = _compute_harmonic_gap(ranks.n_above, ranks.group)
     positives_before = ranks.positives_above + 1 - other_rate * (ranks.n_above + 1)
     return ranks.mean_per_row(other_rate + positives_before * gap / ranks.group)

@@ -160,17 +160,15 @@ def evaluate_scores(
     if hasattr(score_blocks, "shape") or not isinstance(score_blocks, Iterable):
         kind = "one array" if hasattr(score_blocks, "shape") else type(score_blocks).__name__
         raise InputError(f"the scores are {kind} where blocks are expected; give [(0, scores)]")
-    running: EvaluationAccumulator | None = None
+    totals: EvaluationAccumulator | None = None
     for block in score_blocks:
         lo, scores = _check_block(block)
-        running = running or EvaluationAccumulator(
-            Y, scores.shape[1], ks, exclude, similar, hops, heights, propensities
-        )
-        running.add(running.measure(lo, scores))
+        totals = totals or EvaluationAccumulator(Y, scores.shape[1], ks, exclude, similar, hops, heights, propensities)
+        totals.add(totals.measure(lo, scores))
         del block, scores  # free this block before the next one is made
-    if running is None:
+    if totals is None:
         raise InputError("there are no scores to evaluate; give at least one block of rows")
-    return running.result()
+    return totals.result()
 
 
 class BlockFigures(NamedTuple):

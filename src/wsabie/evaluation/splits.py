@@ -222,10 +222,9 @@ def _assign_by_time(units: SplitUnits, times: Float64, valid: float, test: float
     moments, moment = np.unique(unit_times, return_inverse=True)
     sizes = np.bincount(moment.ravel(), units.size, minlength=len(moments))
     rows_before = np.concatenate([[0], np.cumsum(sizes)])
-    valid_from, test_from = (
-        int(np.argmin(np.abs(rows_before - rows_before[-1] * share))) for share in (1 - test - valid, 1 - test)
-    )
-    return np.searchsorted([valid_from, test_from], moment.ravel(), side="right")
+    shares = 1 - test - valid, 1 - test
+    starts = [int(np.argmin(np.abs(rows_before - rows_before[-1] * share))) for share in shares]
+    return np.searchsorted(starts, moment.ravel(), side="right")
 
 
 def _parse_times(times: Any, names: Sequence[object]) -> Float64:
@@ -378,9 +377,8 @@ def hold_out_labels(
     positives = list_positives(Y, n_labels)
     eligible = np.flatnonzero(np.diff(positives.indptr) >= least)
     require(len(eligible) > 0, f"no row has {least} labels or more, so that none can be held out; give rows with more")
-    rows, labels = _draw_labels(
-        positives, eligible, share, [str(i if ids is None else ids[i]) for i in eligible.tolist()], seed
-    )
+    names = [str(i if ids is None else ids[i]) for i in eligible.tolist()]
+    rows, labels = _draw_labels(positives, eligible, share, names, seed)
     entries = np.repeat(np.arange(n, dtype=np.int64), np.diff(Y.indptr)) * n_labels + Y.indices
     Y.data[np.isin(entries, rows * n_labels + labels)] = 0
     Y.eliminate_zeros()

@@ -50,7 +50,7 @@ def compute_intersection_kernel(
     >>> compute_intersection_kernel(prepare_csr(csr_matrix([[2, 0, 5]])), prepare_csr(Z.T), 2)
     array([[6., 2.]], dtype=float32)
     """
-    from wsabie.kernels.features.histogram_intersection import intersect_rows
+    from wsabie.kernels.features.sparse_rows import intersect_rows
 
     rows, features = Csr(*map(view_as_writable, rows)), Csr(*map(view_as_writable, features))
     out = np.empty((rows.n_rows, n_landmarks), dtype)

@@ -372,15 +372,12 @@ class Annotator(SavedModel):
         fields = read_config(AnnotatorConfig, state.config)
         model = restore_model(state.select_prefix("model", fields.model.kind, fields.model.config))
         extractor, names = None, fields.feature_names
-        if fields.extractor is not None:
-            extractor = restore_extractor(
-                state.select_prefix("extractor", fields.extractor.kind, fields.extractor.config)
-            )
+        if (saved := fields.extractor) is not None:
+            extractor = restore_extractor(state.select_prefix("extractor", saved.kind, saved.config))
         if names is not None and len(names) != model.n_features_in_:
             raise ValueError(f"feature_names names {len(names):,} of {model.n_features_in_:,} features")
-        row_hashes = (
-            check_array(state.tensors, "row_hashes", "uint64", (None,)) if "row_hashes" in state.tensors else None
-        )
+        has_hashes = "row_hashes" in state.tensors
+        row_hashes = check_array(state.tensors, "row_hashes", "uint64", (None,)) if has_hashes else None
         return cls(model, extractor, names, fields.facts, fields.extractor_fingerprint, row_hashes)
 
 
@@ -439,8 +436,5 @@ def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **options: 
     labels, scores, probabilities, is_above = (
         np.take_along_axis(table, order, axis=1) for table in (labels, scores, probabilities, is_above)
     )
-    return (
-        np.where(is_above, labels, -1),
-        np.where(is_above, scores, 0).astype(np.float32),
-        np.where(is_above, probabilities, 0.0),
-    )
+    labels, scores = np.where(is_above, labels, -1), np.where(is_above, scores, 0).astype(np.float32)
+    return labels, scores, np.where(is_above, probabilities, 0.0)

@@ -143,18 +143,13 @@ pair_weighting
     # ---- storage
 
     def _dump_tensors(self) -> dict[str, Array]:
-        arrays: dict[str, Array] = {
-            "features": self.space_.features[:, : self.space_.dim],
-            "trained_label_ids": self._target_ids,
-        }
-        return {**super()._dump_tensors(), **arrays}
+        features = self.space_.features[:, : self.space_.dim]
+        return {**super()._dump_tensors(), "features": features, "trained_label_ids": self._target_ids}
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
-        dim = self.terms_.table.shape[1]
+        dim, n_labels = self.terms_.table.shape[1], len(self.vocabulary_)
         V = check_array(tensors, "features", "float32", (self.n_features_in_ + self.scaling_.n_added, dim))
         V, none = tables.pad_rows(V), np.zeros((0, dim), np.float32)
-        self._target_ids = check_array(
-            tensors, "trained_label_ids", "int64", (None,), upper_bound=len(self.vocabulary_)
-        )
+        self._target_ids = check_array(tensors, "trained_label_ids", "int64", (None,), upper_bound=n_labels)
         self.space_ = JointSpace(dim, "dot", V, none, np.zeros(0, np.float32), frozen=(False, True))

@@ -467,8 +467,7 @@ class Ensemble(PointTransformer, LabelModel):
 
     @classmethod
     def from_state(cls, state: ModelState) -> Self:
-        config = state.config
-        fields = read_config(EnsembleConfig, config)
+        fields = read_config(EnsembleConfig, state.config)
         joined_config = {**fields.joined, "label_names": fields.label_names}
         check_parameters(cls, {**fields.parameters, "estimator": None})
         base = fields.parameters["estimator"]

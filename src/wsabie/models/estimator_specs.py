@@ -60,11 +60,11 @@ SYSTEMS: Mapping[str, EstimatorSpec] = {
     "approximate-nearest": EstimatorSpec(
         "k neighbours in a tree leaf", _MODELS + "nearest_neighbours:ApproximateNeighbours", trained=False
     ),
-    "nearest-mean": EstimatorSpec("nearest mean", _MODELS + "nearest_mean:NearestMean", trained=False),
+    "nearest-mean": EstimatorSpec("nearest mean", _MODELS + "baselines:NearestMean", trained=False),
     "ridge": EstimatorSpec("ridge regression", _MODELS + "ridge:Ridge", trained=False),
     "fusion": EstimatorSpec("fusion", _MODELS + "stacking.fusion:Fusion", trained=False),
     "auto": EstimatorSpec("best kind", _MODELS + "stacking.auto_ranker:AutoRanker", trained=False),
-    "popularity": EstimatorSpec("most frequent labels", _MODELS + "popularity:Popularity", trained=False),
+    "popularity": EstimatorSpec("most frequent labels", _MODELS + "baselines:Popularity", trained=False),
     "one-vs-rest": _one_vs_rest("one-versus-rest", settings={"learner": "logistic"}),
     "one-vs-rest-pa": _one_vs_rest("one-versus-rest, PA-I", settings={"learner": "passive-aggressive"}),
     "one-vs-rest-hinge": _one_vs_rest("one-versus-rest, hinge SGD", settings={"learner": "hinge"}),

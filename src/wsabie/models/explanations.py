@@ -116,7 +116,8 @@ def build_heat_map(contributions: ArrayLike, block_map: BlockMap, shape: tuple[i
            [ 1. ,  0.5, -0.5,  0. ]])
     """
     shares = share_among_blocks(contributions, block_map)
-    height, width = shape or _choose_shape(block_map)
+    scale = min(1.0, _LONGER_SIDE / max(block_map.width, block_map.height))
+    height, width = shape or [max(1, round(side * scale)) for side in (block_map.height, block_map.width)]
     across, down = width / block_map.width, height / block_map.height
     edges = np.rint(block_map.boxes * [across, down, across, down]).astype(np.int64)
     left, top = np.minimum(edges[:, 0], width - 1), np.minimum(edges[:, 1], height - 1)
@@ -126,11 +127,6 @@ def build_heat_map(contributions: ArrayLike, block_map: BlockMap, shape: tuple[i
     for rows, columns, sign in ((top, left, 1), (bottom, right, 1), (top, right, -1), (bottom, left, -1)):
         np.add.at(corners, (rows, columns), sign * density)
     return corners.cumsum(axis=0).cumsum(axis=1)[:height, :width]
-
-
-def _choose_shape(block_map: BlockMap) -> tuple[int, int]:
-    scale = min(1.0, _LONGER_SIDE / max(block_map.width, block_map.height))
-    return max(1, round(block_map.height * scale)), max(1, round(block_map.width * scale))
 
 
 def draw_overlay(picture: Image.Image | UInt8, heat: Float64, *, strongest: float | None = None) -> Image.Image:

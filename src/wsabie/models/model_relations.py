@@ -5,7 +5,7 @@ from typing import Any
 from wsabie.core.errors import InputError, UnknownLabelError, require
 from wsabie.models.entity_space.fitted_space import FittedSpace
 from wsabie.models.object_parts.pair_ranker import PairRanker
-from wsabie.search.related_labels import LabelLink
+from wsabie.search.query_labels import LabelLink
 from wsabie.vocabulary.knowledge_graph import parse_direction
 
 
@@ -31,19 +31,15 @@ class ObjectPartRelations:
             matches = self.model.related(label, k, side="part")
         except UnknownLabelError:
             return []
-        trained_labels = self._find_trained_labels(label)
+        relations, names = self.model.relations_, self.model.vocabulary_
+        (label_id,) = names.ids([label])
+        trained_labels = set(names.names(relations[relations[:, 0] == label_id, 1]))
         phrases = {name: phrase if name in trained_labels else f"perhaps {phrase}" for name, _ in matches}
         return [
             LabelLink(name, score, f"{phrases[name]} {label} (trained, f_L = {score:.2f})")
             for name, score in matches
             if score > 0
         ]
-
-    def _find_trained_labels(self, label: str) -> set[str]:
-        """Return the labels that the training relations join to a label."""
-        relations, names = self.model.relations_, self.model.vocabulary_
-        (label_id,) = names.ids([label])
-        return set(names.names(relations[relations[:, 0] == label_id, 1]))
 
 
 def _phrase_relation(relation: str) -> str:

@@ -13,19 +13,8 @@ from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import UnsuitableModelError, require
 from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.models.base.feature_matrix import (
-    FeatureMatrix,
-    convert_to_matrix,
-    count_rows,
-    dump_matrix,
-    iterate_row_ranges,
-    restore_matrix,
-    slice_rows,
-    take_rows,
-)
+from wsabie.models.base import feature_matrix, row_scaling
 from wsabie.models.base.hyperparameters import is_whole
-from wsabie.models.base.row_products import index_by_feature, multiply_rows, restore_table, scale_to_unit
-from wsabie.models.base.row_scaling import Scaling, sum_rows
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.storage.schema_validation import Count, PositiveCount, check_array, read_config
 
@@ -51,9 +40,9 @@ class NeighbourVotes(ScaledRanker):
     targets_: Matrix
     train_: Matrix
 
-    def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
+    def _learn(self, inputs: feature_matrix.FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         self.targets_ = (targets > 0).astype(np.float32)
-        self._store_rows(convert_to_matrix(scale_to_unit(inputs), self.n_features_in_))
+        self._store_rows(feature_matrix.convert_to_matrix(row_scaling.scale_to_unit(inputs), self.n_features_in_))
 
     def neighbours(  # type: ignore[override]  # rows have neighbours here, and labels no vectors
         self, X: Matrix, k: int | None = None
@@ -84,10 +73,10 @@ class NeighbourVotes(ScaledRanker):
         """Store the training rows, which have unit length."""
 
     @abstractmethod
-    def _find_nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
+    def _find_nearest(self, inputs: feature_matrix.FeatureMatrix, k: int) -> tuple[Int64, Float32]:
         """Return the neighbours of checked rows; see `neighbours`."""
 
-    def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
+    def _compute_scores(self, inputs: feature_matrix.FeatureMatrix) -> Float32:
         rows, cosines = self._find_nearest(inputs, min(self.k, self.targets_.shape[0]))
         voters = np.arange(len(rows) + 1) * rows.shape[1]
         weights = np.maximum(cosines, 0).ravel()  # 0 where there is no neighbour
@@ -98,16 +87,16 @@ class NeighbourVotes(ScaledRanker):
         return {**super()._dump_config(), "train_rows": self.targets_.shape[0]}
 
     def _dump_tensors(self) -> dict[str, Array]:
-        matrices = dump_matrix("train", self.train_) | dump_matrix("targets", self.targets_)
-        return {**super()._dump_tensors(), **matrices}
+        train = feature_matrix.dump_matrix("train", self.train_)
+        return {**super()._dump_tensors(), **train, **feature_matrix.dump_matrix("targets", self.targets_)}
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         n_train = read_config(PositiveCount, config["train_rows"], "train_rows")
-        self.targets_ = restore_matrix("targets", tensors, (n_train, len(self.vocabulary_)))
+        self.targets_ = feature_matrix.restore_matrix("targets", tensors, (n_train, len(self.vocabulary_)))
 
 
-def find_nearest_rows(rows: FeatureMatrix, train: Matrix, n_train: int, k: int) -> tuple[Int64, Float32]:
+def find_nearest_rows(rows: feature_matrix.FeatureMatrix, train: Matrix, n_train: int, k: int) -> tuple[Int64, Float32]:
     """Return the k nearest training rows of each row, in bounded memory.
 
     Parameters
@@ -126,10 +115,10 @@ def find_nearest_rows(rows: FeatureMatrix, train: Matrix, n_train: int, k: int) 
     """
     from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, scan_topk, sort_topk
 
-    n = count_rows(rows)
+    n = feature_matrix.count_rows(rows)
     heap = allocate_heap(n, k)
-    for lo, hi in iterate_row_ranges(n, n_train):
-        cosines = multiply_rows(slice_rows(rows, lo, hi), train, n_train)
+    for lo, hi in feature_matrix.iterate_row_ranges(n, n_train):
+        cosines = row_scaling.multiply_rows(feature_matrix.slice_rows(rows, lo, hi), train, n_train)
         scan_topk(cosines, 0, TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
     sort_topk(heap, 0, n)
     return heap.labels, heap.scores
@@ -171,17 +160,18 @@ class NearestNeighbours(NeighbourVotes):
 
     k: int = 10
     _: KW_ONLY
-    scaling: Scaling = "tfidf"
+    scaling: row_scaling.Scaling = "tfidf"
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
-        self.train_ = restore_table("train", tensors, (self.targets_.shape[0], self.n_features_in_))
+        self.train_ = row_scaling.restore_table("train", tensors, (self.targets_.shape[0], self.n_features_in_))
 
     def _store_rows(self, train: Matrix) -> None:
-        self.train_ = index_by_feature(train)
+        self.train_ = row_scaling.index_by_feature(train)
 
-    def _find_nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
-        return find_nearest_rows(scale_to_unit(self.scaling_(inputs)), self.train_, self.targets_.shape[0], k)
+    def _find_nearest(self, inputs: feature_matrix.FeatureMatrix, k: int) -> tuple[Int64, Float32]:
+        rows = row_scaling.scale_to_unit(self.scaling_(inputs))
+        return find_nearest_rows(rows, self.train_, self.targets_.shape[0], k)
 
 
 def choose_tree_depth(n: int) -> int:
@@ -243,7 +233,7 @@ class ApproximateNeighbours(NeighbourVotes):
     depth: int | Literal["auto"] = "auto"
     k: int = 10
     _: KW_ONLY
-    scaling: Scaling = "tfidf"
+    scaling: row_scaling.Scaling = "tfidf"
     seed: int = 0
 
     def _dump_config(self) -> JsonObject:
@@ -266,7 +256,7 @@ class ApproximateNeighbours(NeighbourVotes):
         if not np.array_equal(np.sort(self.order_), np.arange(n)):
             raise ValueError("order does not hold every training row once")
         stacked = (width << self.depth_, int(np.diff(_compute_bounds(n, self.depth_)).max()))
-        self.train_ = restore_matrix("train", tensors, (n, width) if "train" in tensors else stacked)
+        self.train_ = feature_matrix.restore_matrix("train", tensors, (n, width) if "train" in tensors else stacked)
 
     def leaves(self, X: Matrix) -> Int64:
         """Return the leaf of each row, in which its neighbours are searched.
@@ -285,9 +275,8 @@ class ApproximateNeighbours(NeighbourVotes):
         InputError
             As `scores`.
         """
-        return self._find_leaves(
-            convert_to_matrix(scale_to_unit(self.scaling_(self._check_rows(X))), self.n_features_in_)
-        )
+        rows = row_scaling.scale_to_unit(self.scaling_(self._check_rows(X)))
+        return self._find_leaves(feature_matrix.convert_to_matrix(rows, self.n_features_in_))
 
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
@@ -306,8 +295,7 @@ class ApproximateNeighbours(NeighbourVotes):
         nodes = 2**self.depth_ - 1
         self.directions_ = np.random.default_rng(self.seed).standard_normal((nodes, d), np.float32)
         self.thresholds_ = np.zeros(nodes)
-        leaves = self._grow_tree(train)
-        self.order_ = np.argsort(leaves, kind="stable")
+        self.order_ = np.argsort(self._grow_tree(train), kind="stable")
         self.train_ = self._sort_by_leaf(train)
 
     def _grow_tree(self, train: Matrix) -> Int64:
@@ -334,14 +322,14 @@ class ApproximateNeighbours(NeighbourVotes):
         """Return the inner product of each row with the direction of its node, from its non-zeros."""
         out = np.zeros(rows.shape[0])
         n_values = rows.data.size if hasattr(rows, "tocsr") else rows.size
-        for lo, hi in iterate_row_ranges(rows.shape[0], 4 * (1 + n_values // max(rows.shape[0], 1))):
+        for lo, hi in feature_matrix.iterate_row_ranges(rows.shape[0], 4 * (1 + n_values // max(rows.shape[0], 1))):
             if not hasattr(rows, "tocsr"):
                 out[lo:hi] = np.einsum("ij,ij->i", rows[lo:hi], self.directions_[nodes[lo:hi]])
                 continue
             indptr = rows.indptr[lo : hi + 1]  # slices of a scipy matrix would take longer than the work
             span = slice(indptr[0], indptr[-1])
             directions = self.directions_[np.repeat(nodes[lo:hi], np.diff(indptr)), rows.indices[span]]
-            out[lo:hi] = sum_rows(rows.data[span] * directions, indptr - indptr[0])
+            out[lo:hi] = row_scaling.sum_rows(rows.data[span] * directions, indptr - indptr[0])
         return out
 
     def _sort_by_leaf(self, train: Matrix) -> Matrix:
@@ -349,7 +337,7 @@ class ApproximateNeighbours(NeighbourVotes):
         if not hasattr(train, "tocsr"):
             return train[self.order_]
         largest = int(np.diff(bounds).max())
-        leaves = [index_by_feature(train[self.order_[lo:hi]]) for lo, hi in pairwise(bounds)]
+        leaves = [row_scaling.index_by_feature(train[self.order_[lo:hi]]) for lo, hi in pairwise(bounds)]
         for leaf in leaves:
             leaf.resize(leaf.shape[0], largest)
         return csr_matrix(vstack(leaves, format="csr"))
@@ -364,17 +352,16 @@ class ApproximateNeighbours(NeighbourVotes):
         parts = (self.train_.data[start:end], self.train_.indices[start:end], indptr - start)
         return csr_matrix(parts, shape=(d, hi - lo))
 
-    def _find_nearest(self, inputs: FeatureMatrix, k: int) -> tuple[Int64, Float32]:
-        rows = scale_to_unit(self.scaling_(inputs))
-        leaves = self._find_leaves(convert_to_matrix(rows, self.n_features_in_))
+    def _find_nearest(self, inputs: feature_matrix.FeatureMatrix, k: int) -> tuple[Int64, Float32]:
+        rows = row_scaling.scale_to_unit(self.scaling_(inputs))
+        leaves = self._find_leaves(feature_matrix.convert_to_matrix(rows, self.n_features_in_))
         bounds = _compute_bounds(len(self.order_), self.depth_)
         ids, cosines = np.empty((len(leaves), k), np.int64), np.empty((len(leaves), k), np.float32)
         for leaf in np.unique(leaves):
             lo, hi = int(bounds[leaf]), int(bounds[leaf + 1])
             row_ids = np.flatnonzero(leaves == leaf)
-            numbers, cosines[row_ids] = find_nearest_rows(
-                take_rows(rows, row_ids), self._slice_leaf(leaf, lo, hi), hi - lo, k
-            )
+            leaf_rows = feature_matrix.take_rows(rows, row_ids)
+            numbers, cosines[row_ids] = find_nearest_rows(leaf_rows, self._slice_leaf(leaf, lo, hi), hi - lo, k)
             ids[row_ids] = np.where(numbers < 0, -1, self.order_[lo + np.maximum(numbers, 0)])
         return ids, cosines
 

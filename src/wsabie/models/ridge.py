@@ -13,8 +13,7 @@ from wsabie.core.arrays import Array, Csr, Float32, Matrix
 from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, dump_matrix
-from wsabie.models.base.row_products import index_by_feature, multiply_rows, restore_table
-from wsabie.models.base.row_scaling import Scaling
+from wsabie.models.base.row_scaling import Scaling, index_by_feature, multiply_rows, restore_table
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.storage.schema_validation import check_array
 
@@ -87,11 +86,8 @@ def _solve_in_directions(rows: Matrix, targets: Matrix, penalty: float, n_direct
     scaled_targets = targets * np.float32(1 / penalty)
     P, S, V = randomized_svd(rows, min(n_directions, *rows.shape), n_iter=_POWER_STEPS, random_state=seed)
     corrections = (scaled_targets.T @ P) * (S * S * S / (S * S + np.float32(penalty)))
-    return RidgeSolution(
-        csr_matrix(scaled_targets.T @ rows),
-        np.ascontiguousarray(V.T, np.float32),
-        np.ascontiguousarray(corrections, np.float32),
-    )
+    directions, corrections = (np.ascontiguousarray(array, np.float32) for array in (V.T, corrections))
+    return RidgeSolution(csr_matrix(scaled_targets.T @ rows), directions, corrections)
 
 
 @dataclass(eq=False, repr=False)

@@ -136,9 +136,8 @@ class Softmax(ScaledRanker):
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
-        self.trained_label_ids_ = check_array(
-            tensors, "trained_label_ids", "int64", (None,), upper_bound=len(self.vocabulary_)
-        )
+        n_labels = len(self.vocabulary_)
+        self.trained_label_ids_ = check_array(tensors, "trained_label_ids", "int64", (None,), upper_bound=n_labels)
         n_trained = len(self.trained_label_ids_)
         self.weights_ = check_array(tensors, "weights", "float32", (n_trained, self.n_features_in_))
         self.bias_ = check_array(tensors, "bias", "float32", (n_trained,))

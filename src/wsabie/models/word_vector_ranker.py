@@ -168,9 +168,8 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         k, points = check_positive_integer(k, "k"), self.transform(X)
         candidate = ~self._find_hidden(candidates)
         hidden = None if exclude is None else build_exclusion_lists(exclude, len(points), len(self.vocabulary_))
-        terms, scores = self._index().top_k(
-            points, self.terms_per_label * k, candidates=self.terms_.select_terms(candidate), threads=self.threads
-        )
+        n, allowed_terms = self.terms_per_label * k, self.terms_.select_terms(candidate)
+        terms, scores = self._index().top_k(points, n, candidates=allowed_terms, threads=self.threads)
         rng = np.random.default_rng([self.seed, 4]) if self.expand == "random" else None
         return self.terms_.expand_terms(terms, scores, k, candidate, hidden, rng)
 
@@ -239,9 +238,8 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         labels = list(self.vocabulary_)
         targets = self.compute_targets(labels)
         vectors: WordVectors = self.vectors  # type: ignore[assignment]  # checked
-        self._add_terms(
-            TermTable.empty(vectors.dim), list_label_terms(labels, self.knowledge), targets.positions, vectors
-        )
+        names = list_label_terms(labels, self.knowledge)
+        self._add_terms(TermTable.empty(vectors.dim), names, targets.positions, vectors)
         self.missing_ = targets.missing
         counts = np.bincount(targets_.indices[targets_.data > 0], minlength=len(labels))
         has_rows = counts[targets.positions] > 0
@@ -257,9 +255,8 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
     def _add_terms(self, terms: TermTable, names: Sequence[Sequence[str]], places: Int64, vectors: WordVectors) -> None:
         """Add all terms of the labels that have a target vector."""
         label_ids = set(places.tolist())
-        self.terms_ = terms.with_labels(
-            [label_terms if y in label_ids else () for y, label_terms in enumerate(names)], vectors
-        )
+        target_names = [label_terms if y in label_ids else () for y, label_terms in enumerate(names)]
+        self.terms_ = terms.with_labels(target_names, vectors)
 
     def _index(self) -> "ExactIndex":
         """Return the search index of the terms, built once for a fitted model."""
@@ -357,11 +354,8 @@ class Conse(WordVectorRanker, OneStepRanker):
         return {**super()._dump_config(), "classifier": self.classifier_.to_state().config}
 
     def _dump_tensors(self) -> dict[str, Array]:
-        return {
-            **super()._dump_tensors(),
-            "targets": self.targets_,
-            **self.classifier_.to_state().add_prefix("classifier"),
-        }
+        classifier = self.classifier_.to_state().add_prefix("classifier")
+        return {**super()._dump_tensors(), "targets": self.targets_, **classifier}
 
     @classmethod
     def from_state(cls, state: ModelState) -> Self:

@@ -409,8 +409,7 @@ def _uses_products(exact: ExactIndex, kind: CodesKind) -> bool:
 
 
 def _build_lift(exact: ExactIndex, kind: CodesKind) -> NearestLift:
-    biased = exact.bias is not None
-    plain = NearestLift(exact.similarity, biased, 0.0)
+    plain = NearestLift(exact.similarity, exact.bias is not None, 0.0)
     if exact.similarity == "euclidean" or _uses_products(exact, kind):
         return plain
     longest = 0.0

@@ -142,9 +142,8 @@ class ExactIndex:
         k, block_rows = check_positive_integer(k, "k"), check_positive_integer(block_rows, "block_rows")
         threads = None if threads is None else check_positive_integer(threads, "threads")
         raw_queries, queries, norm2 = self.check_queries(queries)
-        candidate_ids, is_excluded = self._split_candidates(
-            self.resolve_candidates(candidates), min(len(queries), block_rows)
-        )
+        candidate_ids = self.resolve_candidates(candidates)
+        candidate_ids, is_excluded = self._split_candidates(candidate_ids, min(len(queries), block_rows))
         hidden = search_arrays.list_hidden_labels(exclude, len(queries), len(self.table), candidate_ids)
         ids, scores = np.full((len(queries), k), -1), np.full((len(queries), k), -np.inf, np.float32)
         n_threads = threads or count_available_cores()

@@ -206,9 +206,8 @@ class LabelPairIndex:
 
     def _prepare_queries(self, a: Array, b: Array) -> tuple[kernels.PairQueries, Float64]:
         """Return the scores as kernels take them, and a bound on the sums of each query."""
-        sides = [
-            np.ascontiguousarray(prepare_float32_rows(s, f"the scores {name}")) for s, name in ((a, "a"), (b, "b"))
-        ]
+        sides = [prepare_float32_rows(scores, f"the scores {name}") for name, scores in (("a", a), ("b", b))]
+        sides = list(map(np.ascontiguousarray, sides))
         if sides[0].shape != sides[1].shape or sides[0].shape[1] != self.n_labels:
             raise InputError(
                 f"the scores a and b have shapes {sides[0].shape} and {sides[1].shape}, but there are {self.n_labels} "
@@ -298,5 +297,4 @@ class LabelPairIndex:
 def _run_in_chunks(work: Callable[[int, int], None], n: int, rows: int, threads: int | None) -> None:
     """Call work(lo, hi) for all rows, at most `rows` at once, on several threads where there are enough."""
     threads = count_available_cores() if threads is None else check_positive_integer(threads, "threads")
-    rows = max(1, min(rows, -(-n // threads)))
-    run_in_ranges(work, n, rows, threads)
+    run_in_ranges(work, n, max(1, min(rows, -(-n // threads))), threads)

@@ -244,9 +244,8 @@ class LabelTree(label_index.LabelSearchIndex):
                 batch = order[lo : lo + _BATCH]
                 for level in range(paths.shape[1]):
                     targets = paths[labels[batch], level]
-                    counts = self._train_level(
-                        X, rows[batch][targets >= 0], targets[targets >= 0], keys, margin, rate, squares
-                    )
+                    step_rows, targets = rows[batch][targets >= 0], targets[targets >= 0]
+                    counts = self._train_level(X, step_rows, targets, keys, margin, rate, squares)
                     errors, steps = errors + counts[0], steps + counts[1]
             error_rates.append(errors / max(steps, 1))
         return error_rates

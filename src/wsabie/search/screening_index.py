@@ -79,9 +79,8 @@ def encode_byte_queries(points: Float32, slack: Float64) -> topk.ByteQueries:
     filled[:, :dim] = signed
     starts = -_ZERO_POINT * signed.sum(axis=1, dtype=np.int32)
     lengths = np.sqrt(np.einsum("ij,ij->i", points, points, dtype=np.float64))
-    return topk.ByteQueries(
-        filled.view("<u4"), starts, scale, _round_up(lengths), _round_up(residual_norms), _round_up(slack)
-    )
+    bounds = map(_round_up, (lengths, residual_norms, slack))
+    return topk.ByteQueries(filled.view("<u4"), starts, scale, *bounds)
 
 
 def _quantise(rows: Float32) -> tuple[Float32, Float32, Float64]:

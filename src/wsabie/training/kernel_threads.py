@@ -67,8 +67,7 @@ class KernelThreads:
             return
         step = 4096 * self.n
         for start in range(0, n_items, step):
-            stop = min(n_items, start + step)
-            bounds = np.linspace(start, stop, self.n + 1).astype(int)
+            bounds = np.linspace(start, min(n_items, start + step), self.n + 1).astype(int)
             self.run_each(lambda t, b=bounds: work(int(b[t]), int(b[t + 1])))  # type: ignore[misc]
 
     def __enter__(self) -> "KernelThreads":

@@ -167,9 +167,8 @@ class _BlockPlan:
             np.zeros(pairs, np.float32),
             allocate_tile_scratch(n_threads, slots, space.n_features),
         )
-        self.bounds = self.label_bounds = _split_features(
-            space.n_features, select_tower_inputs(block.inputs), n_threads
-        )
+        inputs = select_tower_inputs(block.inputs)
+        self.bounds = self.label_bounds = _split_features(space.n_features, inputs, n_threads)
         self.labels = sampling.label_arrays(space)
         if isinstance(space, JointSpace) and space.candidates is not None:
             self.labels = _allocate_pool(space, pairs, n_threads)

@@ -14,8 +14,8 @@ from scipy.sparse import csr_matrix, vstack
 
 from wsabie.core.arrays import Bool, Csr, Float32, Int64, Matrix
 from wsabie.core.validation import build_incidence
-from wsabie.embedding.multi_relation_space import RelationEnds
 from wsabie.embedding.protocols import ComposedInputs, EntityInputs
+from wsabie.embedding.relation_spaces import RelationEnds
 from wsabie.training.samplers import PAIRS_PER_BLOCK
 from wsabie.training.training_data import PairWeighting, RowBlock, TrainingData, build_targets
 from wsabie.vocabulary.label_quadruplets import group_images_by_label
@@ -169,20 +169,17 @@ class QuadrupletVisits(TrainingData):
         unrelated_targets = build_incidence(self.image[unrelated], self.label[unrelated], self.Y.shape, np.int8)
         shape = len(related), self.Y.shape[1]
         related_targets = build_incidence(np.arange(len(related)), self.label[related], shape, np.int8)
-        hidden = vstack(
-            [self.Y[pictures] > 0, self._list_related_labels(images, other_labels[related], as_object[related])]
-        ).tocsr()
+        related_labels = self._list_related_labels(images, other_labels[related], as_object[related])
+        hidden = vstack([self.Y[pictures] > 0, related_labels]).tocsr()
         images = np.concatenate([pictures, images])
         targets = vstack([unrelated_targets[pictures], related_targets]).tocsr().astype(np.int8)
         targets = (targets - (self.Y[images] < 0).astype(np.int8)).tocsr()
         targets.sort_indices()
         training_targets = build_targets(targets, self.weights[images], "pairs", hidden=hidden.astype(np.int8))
-        context_labels = np.concatenate([np.full(len(pictures), -1), other_labels[related]])
+        context_labels = np.concatenate([np.full(len(pictures), -1), other_labels[related]]).astype(np.int32)
         image_ids = images.astype(np.int32)
-        return RowBlock(
-            ComposedInputs(self.inputs, image_ids, image_ids[training_targets.rows], context_labels.astype(np.int32)),
-            training_targets,
-        )
+        inputs = ComposedInputs(self.inputs, image_ids, image_ids[training_targets.rows], context_labels)
+        return RowBlock(inputs, training_targets)
 
     def _has_other_image(self, other_labels: Int64) -> Bool:
         """Return whether another picture carries the other label."""

@@ -1,27 +1,266 @@
-"""Training loop over epochs: validation, best model, divergence, checkpoints."""
+"""Training loop over epochs and the passes of each: schedule, validation, divergence, checkpoints."""
 
+import heapq
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from wsabie.core.arrays import Float32
+from wsabie.core.arrays import Csr, Float32, Int64
 from wsabie.core.errors import DivergenceError
 from wsabie.core.execution import SILENT, Progress, Stage
-from wsabie.embedding.protocols import TrainableTables
+from wsabie.embedding import protocols
+from wsabie.training import samplers
 from wsabie.training.checkpoints import CheckpointFolder, TrainingProgress
-from wsabie.training.epoch_runner import EpochMonitor, EpochRunner
 from wsabie.training.epoch_stats import EpochStats, summarise_epoch
 from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.loops import BlockVisits, EpochTotals, StepCounters, VisitLoop, run_blocks, run_hogwild
+from wsabie.training.rank_losses import build_losses
 from wsabie.training.settings import TrainingSettings
-from wsabie.training.training_data import TrainingData
+from wsabie.training.training_data import RowBlock, TrainingData
+
+Passes = Iterable[tuple[int, Iterator[int]]]
+"""Passes with the number of their visits; each step of an iterator makes some visits and yields their number."""
+
+_compiled_types: set[tuple[object, ...]] = set()
+"""Types of arrays for which this process has compiled the loops, or read them from the compiler's cache."""
+
+
+class EpochMonitor(Protocol):
+    """Monitor of the space after every epoch; its `warm_up`, if it has one, compiles its kernels before."""
+
+    def figures(self, space: Any) -> Mapping[str, float]:
+        """Return figures by name, higher is better. The first selects the best epoch."""
+        ...
+
+
+class EpochRunner:
+    """Passes over the data of a run in this process, which move the tables of a space.
+
+    Parameters
+    ----------
+    settings : TrainingSettings
+    space : TrainableTables
+    data : TrainingData
+    """
+
+    def __init__(self, settings: TrainingSettings, space: Any, data: TrainingData) -> None:
+        self.settings, self.space, self.data = settings, space, data
+        self._samplers: dict[str | None, samplers.NegativeSampler] = {}
+
+    def prepare(self, progress: Progress, monitor: EpochMonitor | None) -> None:
+        """Create the samplers; compile all kernels in a progress stage of its own, which may take long."""
+        self._samplers = self._create_samplers()
+        missing = self._find_uncompiled(monitor) if self.data.n_pairs else {}
+        if not missing:
+            return
+        with progress.stage("compiling (once)", None, ""):
+            for visits in missing.values():
+                for _ in self._run(visits):  # none, which compiles the loop; otherwise the first visits would wait
+                    pass
+            if (warm_up := getattr(monitor, "warm_up", None)) is not None:
+                warm_up(self.space)
+        _compiled_types.update(missing)
+
+    def run_epoch(self, epoch: int, threads: KernelThreads, stage: Stage) -> EpochTotals:
+        """Train on all blocks once."""
+        step_counters = StepCounters.allocate(threads.n)
+        reads = list[tuple[int, float, int]]()
+
+        def passes() -> Iterator[tuple[int, Iterator[int]]]:
+            for number, block in enumerate(self.data.read_epoch(epoch)):
+                reads.append(count_block_reads(block))
+                n_visits, run = self.prepare_visits(block, epoch, number, threads, step_counters)
+                yield n_visits, report_pass_progress(run, stage, block)
+
+        for _ in run_interleaved(passes()) if None not in self._samplers else run_sequentially(passes()):
+            pass
+        return step_counters.sum(reads)
+
+    def prepare_visits(
+        self, block: RowBlock, epoch: int, number: int, threads: KernelThreads, step_counters: StepCounters
+    ) -> tuple[int, Iterator[int]]:
+        """Return the number of visits of a block, and an iterator that makes them."""
+        orders = self._draw_orders(block, epoch, number)
+        visible, sampler = self._select_visible(block), self._samplers[_get_relation_name(block)]
+        step_config = self.build_step_config(visible, epoch + block.epoch_progress)
+
+        def visit_rounds() -> Iterator[int]:
+            for number, order in orders.items():
+                round_config = step_config._replace(epoch=number)  # every round has its own draws
+                yield from self._run(BlockVisits(visible, block, round_config, sampler, order, threads, step_counters))
+
+        return sum(map(len, orders.values())), visit_rounds()
+
+    def close(self) -> None:
+        """Release what the passes hold."""
+
+    def build_step_config(self, space: protocols.EmbeddingSpace, epoch: float) -> protocols.KernelArrays:
+        """Build the configuration of steps on a space for the loops, at a point of the schedule in epochs."""
+        from wsabie.kernels.training.warp import StepConfig
+
+        s = self.settings
+        rate_share, max_sampled = s.get_rate_share(epoch), s.max_sampled
+        limit, limit_weights = (np.float32(np.inf if n is None else n) for n in (s.max_norm, s.max_norm_weights))
+        steps = [np.float32(rate * rate_share) for rate in (s.feature_rate, s.learning_rate, s.weight_rate)]
+        penalties = zip(steps, (s.l2_rows, s.l2_labels, s.l2_weights), strict=True)
+        decays = [np.float32(1 - float(step) * l2) for step, l2 in penalties]
+        if space.frozen[1]:
+            steps[1], decays[1] = np.float32(0), np.float32(1)
+        if space.candidates is not None:  # further draws would repeat candidates of the pool
+            pooled: Any = space
+            max_sampled = min(max_sampled, pooled.negatives or samplers.PAIRS_PER_BLOCK)
+        return StepConfig(
+            margin=np.float32(s.margin),
+            losses=build_losses(s.loss, s.rank_weight, space.n_labels),
+            max_sampled=max_sampled,
+            learning_rate_rows=steps[0],
+            learning_rate_labels=steps[1],
+            learning_rate_weights=steps[2],
+            max_norm_rows=limit,
+            max_norm_labels=np.float32(np.inf) if space.frozen[1] else limit,
+            max_norm_weights=limit_weights,
+            decay_rows=decays[0],
+            decay_labels=decays[1],
+            decay_weights=decays[2],
+            learning_rate_bias=np.float32(s.bias_rate * rate_share),
+            logistic=s.surrogate == "logistic",
+            rank_sample=s.rank_sample,
+            order_statistic_cdf=np.array(s.order_statistic_cdf, np.float32),
+            seed=s.seed,
+            epoch=int(epoch),
+        )
+
+    def _find_uncompiled(self, monitor: EpochMonitor | None) -> dict[tuple[object, ...], BlockVisits]:
+        """Return a block, and what a pass over it needs, of each combination of types not compiled yet."""
+        missing: dict[tuple[object, ...], BlockVisits] = {}
+        for block in self.data.read_samples():
+            visible, sampler = self._select_visible(block), self._samplers[_get_relation_name(block)]
+            inputs = (block.inputs, visible.candidates)
+            states = (self._run, type(sampler), type(sampler.per_thread[0]), type(monitor))
+            types = (*states, self.space.similarity, visible.width, *map(_describe_input_types, inputs))
+            if types not in _compiled_types:
+                config, counters = self.build_step_config(visible, 0), StepCounters.allocate(1)
+                no_visits, thread = np.zeros(0, np.int64), KernelThreads(1)
+                missing.setdefault(types, BlockVisits(visible, block, config, sampler, no_visits, thread, counters))
+            if block.ends is None:
+                break  # the others have the same types
+        return missing
+
+    def _create_samplers(self) -> dict[str | None, samplers.NegativeSampler]:
+        """Create the sampler of each relation; the key is None if the space has no relations."""
+        counts: dict[str | None, Int64] = {}
+        views: dict[str | None, protocols.EmbeddingSpace] = {}
+        if self.data.label_counts is not None:
+            counts[None], views[None] = self.data.label_counts, self.space
+        for block in () if counts else self.data.read_epoch(0):
+            name = _get_relation_name(block)
+            visible = views.setdefault(name, self._select_visible(block))
+            label_counts = counts.setdefault(name, np.zeros(visible.n_labels, np.int64))
+            label_counts += np.bincount(block.targets.labels, minlength=visible.n_labels)
+        if self.settings.loss == "owpc":
+            return {name: samplers.create_exact_sampler(visible) for name, visible in views.items()}
+        config, n_threads = self.settings.sampler, self.settings.threads
+        can_sketch = samplers.can_use_sketches(config, self.space)
+        return {  # other relations move the labels of a view within a pass
+            name: samplers.create_sampler(config, visible, counts[name], n_threads, name is None and can_sketch)
+            for name, visible in views.items()
+        }
+
+    def _select_visible(self, block: RowBlock) -> protocols.EmbeddingSpace:
+        """Return the space as the loops see it: all of it, or the view of the block's relation."""
+        visible: protocols.EmbeddingSpace = self.space if block.ends is None else self.space.view(block.ends)
+        return visible
+
+    def _draw_orders(self, block: RowBlock, epoch: int, number: int) -> dict[int, Int64]:
+        """Draw the order of visits by rounds; a round visits everything once in its own random order.
+
+        The weight of a relation is its number of rounds in an epoch: with .5 the second half of a round comes in the
+        next epoch.
+        """
+        n = len(block.targets.rows)
+        lo, hi = (round(n * block.weight * n_epochs) for n_epochs in (epoch, epoch + 1))
+        orders = {}
+        for round_number in range(lo // max(n, 1), -(-hi // max(n, 1))):
+            order = np.random.default_rng([self.settings.seed, 1, round_number, number]).permutation(n)
+            orders[round_number] = order[max(lo - n * round_number, 0) : hi - n * round_number]
+        return orders
+
+    @property
+    def _run(self) -> VisitLoop:
+        return run_blocks if self.settings.deterministic and self.settings.loss != "owpc" else run_hogwild
+
+
+def count_block_reads(block: RowBlock) -> tuple[int, float, int]:
+    """Count a block's pairs, the feature rows that its visits read, and its rows without a true label."""
+    inputs, item_ids = protocols.select_tower_inputs(block.inputs), block.targets.rows
+    if isinstance(block.inputs, protocols.ComposedInputs):
+        item_ids = block.inputs.item_ids[item_ids]
+    if isinstance(inputs, Csr):
+        n_read = int(np.diff(inputs.indptr)[item_ids].sum())
+    else:
+        n_read = len(item_ids) * (inputs.shape[1] if inputs.ndim == 2 else 1)
+    is_unlabelled = np.ones(len(block.targets.indptr) - 1, bool)
+    is_unlabelled[block.targets.rows] = False
+    return len(block.targets.labels), n_read * block.weight, int(np.count_nonzero(is_unlabelled))
+
+
+def run_sequentially(passes: Passes) -> Iterator[int]:
+    """Run every pass to its end before the next one begins."""
+    for _, run in passes:
+        yield from run
+
+
+def run_interleaved(passes: Passes) -> Iterator[int]:
+    """Run one turn at a time, always of the least advanced pass, so that all passes end together.
+
+    Examples
+    --------
+    >>> list(run_interleaved([(3, iter([1, 1, 1])), (20, iter([10, 10]))]))
+    [1, 10, 1, 10, 1]
+    """
+    waiting = [(0.0, number, 0, visits, run) for number, (visits, run) in enumerate(passes) if visits]
+    while waiting:
+        _, number, visits_done, visits, run = waiting[0]
+        n_visits = next(run, 0)
+        if n_visits:
+            visits_done += n_visits
+            heapq.heapreplace(waiting, (visits_done / visits, number, visits_done, visits, run))
+            yield n_visits
+        else:
+            heapq.heappop(waiting)
+
+
+def report_pass_progress(run: Iterator[int], stage: Stage, block: RowBlock) -> Iterator[int]:
+    """Run a pass and advance the progress bar by its visits, in pairs."""
+    pairs_per_visit = len(block.targets.labels) / max(len(block.targets.rows), 1)
+    visited = reported_pairs = 0
+    for n_visits in run:
+        visited += n_visits
+        pairs = round(visited * pairs_per_visit)
+        stage.advance(pairs - reported_pairs)
+        reported_pairs = pairs
+        yield n_visits
+
+
+def _get_relation_name(block: RowBlock) -> str | None:
+    return None if block.ends is None else block.ends.name
+
+
+def _describe_input_types(inputs: protocols.EntityInputs | protocols.ComposedInputs | None) -> tuple[object, ...]:
+    """Return the types of inputs that decide about compilation."""
+    if isinstance(inputs, protocols.ComposedInputs):
+        return protocols.ComposedInputs, *_describe_input_types(inputs.items)
+    return type(inputs), getattr(inputs, "ndim", 0)
+
 
 MAX_COORDINATE = 1e6
 """Absolute value of a coordinate above which training counts as diverged."""
 OnEpoch = Callable[[EpochStats], None]
-MakeRunner = Callable[[TrainingSettings, TrainableTables, TrainingData], EpochRunner]
+MakeRunner = Callable[[TrainingSettings, protocols.TrainableTables, TrainingData], EpochRunner]
 
 
 @dataclass
@@ -50,7 +289,7 @@ class Trainer:
     progress: Progress = SILENT
     make_runner: MakeRunner = EpochRunner
 
-    def train(self, space: TrainableTables, data: TrainingData) -> list[EpochStats]:
+    def train(self, space: protocols.TrainableTables, data: TrainingData) -> list[EpochStats]:
         """Run all epochs; afterwards `space` has the tables of the best one (of the last without a monitor).
 
         Raises
@@ -93,7 +332,9 @@ class Trainer:
         stage.advance(0, **{name: value})
         return stats
 
-    def _record_epoch(self, space: TrainableTables, state: TrainingProgress, stats: EpochStats) -> TrainingProgress:
+    def _record_epoch(
+        self, space: protocols.TrainableTables, state: TrainingProgress, stats: EpochStats
+    ) -> TrainingProgress:
         """Add an epoch to the state, and keep a copy of the space if it is the best so far."""
         state = replace(state, epoch=state.epoch + 1, history=[*state.history, stats])
         figure = stats.validation
@@ -115,7 +356,7 @@ class Trainer:
             return False
         return int(np.argmax(figures)) < len(figures) - patience
 
-    def _validate(self, space: TrainableTables, stats: EpochStats) -> EpochStats:
+    def _validate(self, space: protocols.TrainableTables, stats: EpochStats) -> EpochStats:
         if self.monitor is None:
             return stats
         started = time.perf_counter()
@@ -124,7 +365,7 @@ class Trainer:
         return replace(stats, validation=figure, validation_metrics=figures, validation_seconds=seconds)
 
 
-def check_divergence(space: TrainableTables, stats: EpochStats, settings: TrainingSettings) -> None:
+def check_divergence(space: protocols.TrainableTables, stats: EpochStats, settings: TrainingSettings) -> None:
     """Raise DivergenceError where the loss or a coordinate is not finite, or beyond `MAX_COORDINATE`."""
     coordinates = [table for name, table in space.list_arrays().items() if name != "norm2"]
     peak = float(np.max([*map(_find_peak, coordinates), abs(stats.loss)]))

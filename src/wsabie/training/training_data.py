@@ -88,11 +88,7 @@ class PartitionedData(TrainingData):
 
 
 def build_targets(
-    Y: Matrix,
-    sample_weight: Float32 | None,
-    pair_weighting: PairWeighting,
-    first_pair: int = 0,
-    hidden: Matrix | None = None,
+    Y: Matrix, weights: Float32 | None, pair_weighting: PairWeighting, first_pair: int = 0, hidden: Matrix | None = None
 ) -> KernelArrays:
     """Build the targets of rows with label matrix Y.
 
@@ -100,9 +96,10 @@ def build_targets(
     ----------
     Y : csr_matrix (n, n_labels)
         Positive entries are true labels, negative entries explicit negatives. Sorted indices.
-    sample_weight : (n,) or None
+    weights : (n,) or None
+        Weights of the rows.
     pair_weighting : {"mean", "pairs"}
-        Weight of a pair: sample_weight / number of positives of the row, or sample_weight (convention 3).
+        Weight of a pair: that of the row / number of its positives, or that of the row (convention 3).
     hidden : csr_matrix (n, n_labels) or None
         Non-zeros are not drawn as negatives of the row although they are not labels of it, such as the item itself.
     """
@@ -110,9 +107,9 @@ def build_targets(
 
     positives, explicit_negatives = _select_entries(Y, Y.data > 0), _select_entries(Y, Y.data < 0)
     counts = np.diff(positives.indptr)
-    weights = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    row_weights = np.ones(len(counts)) if weights is None else np.asarray(weights, np.float64)
     if pair_weighting == "mean":
-        weights = weights / np.maximum(counts, 1)
+        row_weights = row_weights / np.maximum(counts, 1)
     visit_rows, starts = _split_visits(positives.indptr)
     hidden_lists = positives if hidden is None else _merge_hidden(positives, hidden, Y.shape)
     masks, mask_starts = _build_masks(hidden_lists)
@@ -120,7 +117,7 @@ def build_targets(
         rows=visit_rows,
         starts=starts,
         labels=positives.labels,
-        weights=np.repeat(weights.astype(np.float32), counts),
+        weights=np.repeat(row_weights.astype(np.float32), counts),
         indptr=hidden_lists.indptr,
         indices=hidden_lists.labels,
         masks=masks,
@@ -140,9 +137,8 @@ def _select_entries(Y: Matrix, mask: Bool) -> LabelLists:
 
 
 def _merge_hidden(positives: LabelLists, hidden: Matrix, shape: tuple[int, int]) -> LabelLists:
-    merged = csr_matrix((np.ones(len(positives.labels), np.int8), positives.labels, positives.indptr), shape) + abs(
-        hidden
-    )
+    ones = np.ones(len(positives.labels), np.int8)
+    merged = csr_matrix((ones, positives.labels, positives.indptr), shape) + abs(hidden)
     merged.sort_indices()
     return _select_entries(merged, merged.data > 0)
 

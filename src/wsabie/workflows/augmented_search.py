@@ -17,8 +17,7 @@ from wsabie.core.validation import check_positive_integer
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.embedding_set import EmbeddingSet, require_embeddings
 from wsabie.search.exact_index import ExactIndex
-from wsabie.search.query_labels import QueryLabels, QueryMatcher, format_label_list
-from wsabie.search.related_labels import LabelLink, RelatedLabelSource
+from wsabie.search.query_labels import LabelLink, QueryLabels, QueryMatcher, RelatedLabelSource, format_label_list
 
 _LINKS_PER_SOURCE = 50
 """Related labels to request of each source; the model lacks some, and the query means some itself."""

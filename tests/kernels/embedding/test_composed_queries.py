@@ -14,8 +14,8 @@ from tests.reference import warp as warp_reference
 
 from passes import TABLES, assert_same, fast_block, fast_sequential, slow
 from strategies import DIM, Problem, make_problem, make_step_config, problems, random_space, seeds, with_labels_beside
-from wsabie.embedding.parts_space import PartsSpace
 from wsabie.embedding.protocols import ComposedInputs
+from wsabie.embedding.relation_spaces import PartsSpace
 
 
 @settings(max_examples=60)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.reference.count_scaling import normalise_log_counts as slow
 
 from wsabie.core.arrays import Csr
-from wsabie.kernels.features.count_scaling import normalise_log_counts
+from wsabie.kernels.features.sparse_rows import normalise_log_counts
 
 LOGS = np.log1p(np.arange(256, dtype=np.float64)).astype(np.float32)
 seeds = st.integers(0, 2**32 - 1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from strategies import sparse_rows
 from wsabie.core.arrays import Csr
-from wsabie.kernels.ranking.sparse_products import multiply_rows
+from wsabie.kernels.features.sparse_rows import multiply_rows
 
 
 def csr(matrix):

@@ -17,7 +17,7 @@ from wsabie.kernels.simd.vector_registers import (
     has_coordinate_beyond,
     load_bytes,
     load_point,
-    make_origin,
+    make_zero,
     prefetch_bytes,
     scale_point,
     store_bytes,
@@ -29,7 +29,7 @@ def everything(a: Any, b: Any, scale: Any, out: Any, width: Any) -> Any:
     """Each function once: writes (a + scale * b) * scale, then the origin; returns a . b."""
     point = load_point(a, width)
     store_point(out[0], scale_point(add_scaled(point, scale, load_point(b, width)), scale))
-    store_point(out[1], make_origin(width))
+    store_point(out[1], make_zero(width))
     return dot_points(point, load_point(b, width))
 
 
@@ -78,7 +78,7 @@ def test_one_coordinate_beyond_is_seen_wherever_it_stands(n: int) -> None:
 
 @numba.njit
 def summed(rows: Any, out: Any, width: Any) -> None:
-    point = make_origin(width)
+    point = make_zero(width)
     for i in range(len(rows)):
         point = add_scaled(point, np.float32(1), load_point(rows[i], width))
     store_point(out, point)

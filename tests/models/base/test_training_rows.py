@@ -15,8 +15,8 @@ from wsabie.models.base import training_rows
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
 from wsabie.training import prefetch
-from wsabie.training.epoch_runner import EpochRunner
 from wsabie.training.epoch_stats import EpochStats
+from wsabie.training.trainer import EpochRunner
 
 
 @pytest.fixture

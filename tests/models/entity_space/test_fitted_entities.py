@@ -8,15 +8,8 @@ import scipy.sparse as sp
 
 from relation_world import features, tracks
 from wsabie.core.errors import InputError, UnknownLabelError
-from wsabie.embedding.multi_relation_space import MultiRelationSpace
-from wsabie.models.entity_space.fitted_entities import (
-    EntitiesConfig,
-    FittedEntities,
-    dump_entities,
-    fit_entities,
-    restore_entities,
-    restore_tables,
-)
+from wsabie.embedding.relation_spaces import MultiRelationSpace
+from wsabie.models.entity_space.fitted_entities import EntitiesConfig, FittedEntities, fit_entities, restore_tables
 from wsabie.models.entity_space.relations import EntityKind
 
 
@@ -72,9 +65,9 @@ def test_saved_kind_is_restored(X: Any) -> None:
     tensors: dict[str, Any] = {}
     for name, kind in fitted.items():
         kind.points = None if kind.scaling is None else np.full((48, 4), len(name), np.float32)
-        config, entity_tensors = dump_entities(kind)
+        config, entity_tensors = kind.dump()
         tensors |= entity_tensors
-        again = restore_entities(name, EntitiesConfig(**config), {**tensors, "other/points": np.zeros(3)})
+        again = FittedEntities.restore(name, EntitiesConfig(**config), {**tensors, "other/points": np.zeros(3)})
         assert (list(again.vocabulary), again.table, again.n_features) == (
             list(kind.vocabulary),
             kind.table,
@@ -86,7 +79,7 @@ def test_saved_kind_is_restored(X: Any) -> None:
         else:
             assert np.array_equal(again.points, kind.points)
             with pytest.raises(ValueError, match="the sizes of points do not agree"):
-                restore_entities(name, EntitiesConfig(**config), {**tensors, f"{name}/points": kind.points[:-1]})
+                FittedEntities.restore(name, EntitiesConfig(**config), {**tensors, f"{name}/points": kind.points[:-1]})
             for a, b in zip(again.inputs(X), kind.inputs(X), strict=True):
                 assert np.array_equal(a, b)
 

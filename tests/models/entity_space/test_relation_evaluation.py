@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from relation_world import GROUPS, N, by, features, like, make, tracks, world
 from wsabie.core.errors import InputError
-from wsabie.embedding.multi_relation_space import MultiRelationSpace
+from wsabie.embedding.relation_spaces import MultiRelationSpace
 from wsabie.models.entity_space import relation_data
 from wsabie.models.entity_space.relation_data import SpaceMonitor, build_holdout_pairs, prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation

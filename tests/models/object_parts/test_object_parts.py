@@ -13,7 +13,7 @@ import wsabie
 from wsabie import ObjectParts, Wsabie
 from wsabie.core.errors import DivergenceError, InputError, UnknownLabelError
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.embedding.parts_space import PartsSpace
+from wsabie.embedding.relation_spaces import PartsSpace
 from wsabie.models.base.validation_monitor import ValidationMonitor
 from wsabie.models.object_parts.ranker import PairMonitor
 from wsabie.search.label_pairs import LabelPairIndex

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from wsabie.models.annotators import Annotator
     from wsabie.models.base.label_model import LabelModel
     from wsabie.models.embedding_set import EmbeddingSet
-    from wsabie.search.query_labels import LabelAliases, QueryMatcher
-    from wsabie.search.related_labels import RelatedLabelSource
+    from wsabie.search.query_labels import LabelAliases, QueryMatcher, RelatedLabelSource
     from wsabie.storage.output_checks import OutputKind
     from wsabie.vocabulary.label_names import Vocabulary
     from wsabie.workflows.augmented_search import AugmentedGroup, AugmentedResult, ItemMatch
@@ -148,8 +147,7 @@ def _make_matchers(
     """Make the query matcher and the sources of related labels, trained models first."""
     from wsabie.models.loader import load
     from wsabie.models.model_relations import SpaceRelations, find_model_relations
-    from wsabie.search.query_labels import QueryMatcher
-    from wsabie.search.related_labels import HierarchyRelatedLabels
+    from wsabie.search.query_labels import HierarchyRelatedLabels, QueryMatcher
 
     labels, concepts, vectors = model.vocabulary_.names(model.vocabulary_.active_ids()), None, None
     sources, relation, knowledge = options.labels, options.labels.relation, options.labels.knowledge or ()

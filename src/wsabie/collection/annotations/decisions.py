@@ -20,7 +20,7 @@ from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, check_
 from wsabie.collection.db.tables import Condition, Query, annotations, items, labels, models, roots, suggestions
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
-from wsabie.core.errors import InputError, NotFoundError
+from wsabie.core.errors import InputError, NotFoundError, require
 from wsabie.io.file_matching import list_relative_paths
 from wsabie.io.regions import parse_region
 
@@ -190,8 +190,7 @@ def tag_items(
     names_by_state: dict[State | None, Iterable[str]] = {"accepted": accept, "rejected": reject, None: clear}
     pairs = [(state, label_store.normalise_name(name)) for state, names in names_by_state.items() for name in names]
     summary = ", ".join(f"{_SIGN[state]}{name}" for state, name in pairs)
-    if not item_ids:
-        raise InputError("give the items to tag, by path or id")
+    require(bool(item_ids), "give the items to tag, by path or id")
     with begin_entry(collection.engine, by, "tag", f"{_format_items(item_ids)}: {summary}") as change:
         label_ids, new_names = _resolve_names(change, item_ids, pairs)
         states_by_label: dict[int, State | None] = {}

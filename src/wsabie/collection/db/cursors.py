@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple, TypeAlias
 
 import msgspec
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.storage.schema_validation import Count
 
 MAX_PAGE_SIZE = 1_000
@@ -52,8 +52,7 @@ def read_position(cursor: str | None, sort: str, limit: int, noun: str) -> Curso
     InputError
         The limit is out of range, or the text is not a cursor, or the cursor of another sort key.
     """
-    if not 1 <= limit <= MAX_PAGE_SIZE:
-        raise InputError(f"a page has 1 to {MAX_PAGE_SIZE:,} {noun}, not {limit}; choose another limit")
+    require(1 <= limit <= MAX_PAGE_SIZE, f"a page has 1 to {MAX_PAGE_SIZE:,} {noun}, not {limit}; choose another limit")
     if cursor is None:
         return None
     try:

@@ -15,7 +15,6 @@ from sqlalchemy.pool import NullPool
 
 from wsabie.collection.db import sqlite_file
 from wsabie.collection.db.errors import explain_database_errors, format_address, format_restore_hint, make_damage_error
-from wsabie.collection.db.sqlite_file import Mode, guard_reading
 from wsabie.collection.db.tables import Change, Expression, Query, identity, metadata
 from wsabie.core.errors import CollectionError, InputError
 from wsabie.core.json_conversion import JsonObject
@@ -34,7 +33,7 @@ _SCHEMA_LOCK = "SELECT pg_advisory_xact_lock(7739)"  # two processes may begin a
 _shared: ContextVar[Connection | None] = ContextVar("shared", default=None)
 
 
-def open_database(address: str | Path, mode: Mode = "rw") -> Engine:
+def open_database(address: str | Path, mode: sqlite_file.Mode = "rw") -> Engine:
     """Connect to a SQLite file by its path or to a database by its URL, without reading it.
 
     Parameters
@@ -73,7 +72,7 @@ def open_database(address: str | Path, mode: Mode = "rw") -> Engine:
 
 
 @contextmanager
-def connect_database(address: str | Path, mode: Mode = "rw") -> Iterator[Engine]:
+def connect_database(address: str | Path, mode: sqlite_file.Mode = "rw") -> Iterator[Engine]:
     """Connect as `open_database` does until the block ends."""
     engine = open_database(address, mode)
     try:
@@ -107,7 +106,7 @@ def begin_read(engine: Engine) -> Iterator[Connection]:
     with explain_database_errors(engine), engine.connect().execution_options(cache={}) as connection:
         if engine.dialect.name == "postgresql":
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        with guard_reading(connection.connection.dbapi_connection):
+        with sqlite_file.guard_reading(connection.connection.dbapi_connection):
             yield connection
 
 

@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write, execute_in, fetch_rows, group_pairs, iterate_chunks, select_in
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 
 Row: TypeAlias = JsonObject
@@ -310,8 +310,7 @@ def _revert_changes(change: JournalWriter, changes: Sequence[Row], undone: Journ
     names = [row["name"] for edit in changes if (row := edit["before"]) and edit["table"] in ("labels", "synonyms")]
     label, synonym = tables.labels.c, tables.synonyms.c
     query = select(label.id).where(label.name == synonym.name, label.merged_into.is_(None))
-    if any(select_in(change.connection, query, label.name, names)):  # a name belongs to a label or to a synonym
-        raise InputError(message)
+    require(not any(select_in(change.connection, query, label.name, names)), message)
 
 
 def _refuse_if_changed_since(connection: Connection, undone: JournalEntry) -> None:

@@ -39,7 +39,7 @@ from wsabie.collection.folder.collection_file import (
     require_collection,
     write_collection_file,
 )
-from wsabie.core.errors import BusyError, InputError, WsabieError
+from wsabie.core.errors import BusyError, InputError, WsabieError, require
 from wsabie.storage import atomic_files
 
 FOLDER_NAME = "backups"
@@ -171,8 +171,7 @@ def check_backup(path: Path, refusal: str) -> DatabaseState:
             if faults:
                 raise InputError(f"({' '.join(faults[0].split())})")
             tables_version = database.read_version(engine)
-            if tables_version is None:
-                raise InputError("it is not the database of a collection")
+            require(tables_version is not None, "it is not the database of a collection")
             if tables_version == database.HEAD:
                 database.check_tables(engine)
             return read_state(engine)
@@ -324,9 +323,8 @@ def accept_database(folder: Path, *, by: str) -> RestoreResult:
     refuse_read_only(folder)
     place, record = folder / PLACE, read_collection_file(folder / PLACE)
     with lock_database(place), database.connect_database(record.database or place / DATABASE_FILE) as engine:
-        if (record.database is None and not has_content(place / DATABASE_FILE)) or database.read_version(
-            engine
-        ) is None:
+        is_empty = record.database is None and not has_content(place / DATABASE_FILE)
+        if is_empty or database.read_version(engine) is None:
             raise InputError(f"there is no database to accept; restore a backup: {format_command('restore', folder)}")
         upgrade_tables(engine, place)
         database.check_tables(engine)

@@ -19,7 +19,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.errors import format_command, make_damage_error
 from wsabie.collection.db.journal import read_last_entry
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.storage.atomic_files import WriteError, explain_read_errors, hold_file, lock_folder, write_text
 from wsabie.storage.schema_validation import Count, parse_json
 
@@ -141,8 +141,7 @@ def require_collection(folder: Path) -> Path:
     """
     folder = folder.resolve()
     if not is_collection(folder):
-        if not folder.exists():
-            raise InputError(f"there is no folder {folder}; check its name")
+        require(folder.exists(), f"there is no folder {folder}; check its name")
         if (enclosing := find_enclosing_collection(folder)) is not None:
             raise InputError(
                 f"{folder} lies in the collection {enclosing} and is not a collection itself; give {enclosing}"

@@ -19,13 +19,12 @@ from wsabie.collection.db.database import begin_read, group_pairs, iterate_chunk
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time, read_rows
 from wsabie.collection.db.tables import items, labels, models, roots
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
-from wsabie.collection.interchange.coco_tags import read_coco_tags
-from wsabie.collection.interchange.csv_jsonl import read_table
 from wsabie.collection.interchange.item_matching import ItemMatcher
+from wsabie.collection.interchange.tag_files import read_coco_tags, read_table
 from wsabie.collection.interchange.tag_record import ENDINGS, TagLine, format_time
 from wsabie.collection.labels import label_store
 from wsabie.core.arrays import Int64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.execution import SILENT, Progress
 from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.text_files import format_path, read_head
@@ -136,8 +135,7 @@ def import_tags(
 
 def _read_lines(path: Path, kind: str | None, rejects: Rejects) -> Iterator[TagLine]:
     kind = kind or ENDINGS.get(Path(path.name.lower().removesuffix(".gz")).suffix, "csv")
-    if kind not in KINDS:
-        raise InputError(f"{kind} files cannot be imported; give one of {', '.join(KINDS)}")
+    require(kind in KINDS, f"{kind} files cannot be imported; give one of {', '.join(KINDS)}")
     if kind == "coco" and not is_array(read_head(path)):
         return read_coco_tags(path, rejects)
     return read_table(path, rejects, is_json=kind != "csv")

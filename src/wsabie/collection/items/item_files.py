@@ -18,7 +18,7 @@ from wsabie.collection.db.errors import format_command
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.scan.file_inspection import InspectionTask, inspect_file, read_file_stat, rescan_error
-from wsabie.core.errors import InputError, NotFoundError
+from wsabie.core.errors import InputError, NotFoundError, require
 from wsabie.io.modalities import PICTURES
 from wsabie.storage.atomic_files import replace_file
 
@@ -161,8 +161,7 @@ def make_thumbnail(collection: Collection, item: int, size: int = 256) -> Path:
     InputError
         The item or size is unknown, or the file is missing, too large, no readable picture, or changed since the scan.
     """
-    if size not in SIZES:
-        raise InputError(f"thumbnails have {' or '.join(map(str, SIZES))} pixels, not {size}; choose one of these")
+    require(size in SIZES, f"thumbnails have {' or '.join(map(str, SIZES))} pixels, not {size}; choose one of these")
     item_file = find_item_file(collection, item)
     file, content = item_file.path, item_file.hash
     path = get_thumbnail_path(collection, content, size)

@@ -30,7 +30,7 @@ from wsabie.collection.db.tables import (
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items.filters import FilterClause, FilterQuery, ItemFilter, build_clauses
 from wsabie.collection.labels import label_store
-from wsabie.core.errors import InputError, NotFoundError
+from wsabie.core.errors import InputError, NotFoundError, require
 
 MAX_SORTED = 20_000
 """Largest number of matches of a clause that are sorted; if all clauses have more, the sort order is walked."""
@@ -287,8 +287,7 @@ def read_item_page(
         There is no such label.
     """
     criteria = criteria or ItemFilter()
-    if sort not in SORTS:
-        raise InputError(f"items cannot be sorted by {sort!r}; choose one of {', '.join(SORTS)}")
+    require(sort in SORTS, f"items cannot be sorted by {sort!r}; choose one of {', '.join(SORTS)}")
     order = f"-{sort}" if descending else sort
     position = read_position(cursor, order, limit, "items")
     with begin_read(collection.engine) as connection:

@@ -37,7 +37,7 @@ from wsabie.collection.maps.item_map import compute_projection
 from wsabie.collection.merge_proposals.proposals import refresh_proposals
 from wsabie.collection.registry.item_index import index_items
 from wsabie.collection.scan.scanner import scan_collection
-from wsabie.core.errors import InputError, NotFoundError, WsabieError
+from wsabie.core.errors import InputError, NotFoundError, WsabieError, require
 from wsabie.core.execution import ProcessExecutor, Stage
 from wsabie.core.json_conversion import JsonObject, convert_records
 from wsabie.core.machine import count_available_cores
@@ -141,8 +141,7 @@ def enqueue_job(collection: Collection, kind: str, options: Mapping[str, object]
 
 
 def _check_options(kind: str, options: Mapping[str, object]) -> None:
-    if kind not in JOB_OPTIONS:
-        raise InputError(f"there is no job {kind!r}; choose one of {', '.join(JOB_OPTIONS)}")
+    require(kind in JOB_OPTIONS, f"there is no job {kind!r}; choose one of {', '.join(JOB_OPTIONS)}")
     for name, value in options.items():
         option_type = JOB_OPTIONS[kind].get(name)
         if option_type is None:

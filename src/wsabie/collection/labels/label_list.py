@@ -14,7 +14,7 @@ from wsabie.collection.db.journal import JournalWriter, Row, begin_entry
 from wsabie.collection.db.tables import annotations, labels, merge_exclusions, synonyms
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 
 Order = Literal["items", "name", "accuracy"]
 _MAX_SUMMARY = 1000
@@ -334,8 +334,7 @@ def exclude_merge(collection: Collection, label_ids: Iterable[int], by: str) -> 
         There are fewer than two labels.
     """
     distinct_ids = sorted(set(label_ids))
-    if len(distinct_ids) < 2:
-        raise InputError("give two labels or more that are to be kept apart")
+    require(len(distinct_ids) > 1, "give two labels or more that are to be kept apart")
     with begin_entry(collection.engine, by, "apart") as change:
         change.summary = f"kept apart: {', '.join(map(repr, _read_names(change, distinct_ids)))}"
         c = merge_exclusions.c

@@ -12,7 +12,7 @@ from wsabie.collection.db.damage import find_label_cycles
 from wsabie.collection.db.database import iterate_chunks, select_in
 from wsabie.collection.db.journal import JournalWriter, Row, read_rows
 from wsabie.collection.db.tables import Condition, annotations, changes, items, labels, merge_exclusions, synonyms
-from wsabie.core.errors import InputError, NotFoundError, UnknownLabelError
+from wsabie.core.errors import InputError, NotFoundError, UnknownLabelError, require
 from wsabie.vocabulary.label_names import find_closest_names, normalise_label_name
 
 T = TypeVar("T")
@@ -272,8 +272,7 @@ def merge_label(change: JournalWriter, label_id: int, target_id: int) -> MergeCo
         A label is missing or was merged.
     """
     source, target = read_label(change.connection, label_id), read_label(change.connection, target_id)
-    if label_id == target_id:
-        raise InputError(f"{target['name']!r} cannot be merged into itself; give two labels")
+    require(label_id != target_id, f"{target['name']!r} cannot be merged into itself; give two labels")
     a, connection = annotations.c, change.connection
     query = select(a.id, a.item_id, a.region)
     target_keys = {(item, region) for _, item, region in connection.execute(query.where(a.label_id == target_id))}

@@ -17,7 +17,7 @@ from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions
 from wsabie.collection.scan.file_inspection import rescan_error
 from wsabie.core.arrays import Bool, Float32, Int64, Matrix
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.evaluation.bootstrap import PairedDifference, paired_bootstrap
 from wsabie.evaluation.calibration import Calibration
@@ -284,8 +284,7 @@ def compare_models(
         raise rescan_error(
             collection.folder, f"none of the {n_unreadable:,} held-out items can be read as it was scanned"
         )
-    if not n_tagged:
-        raise InputError("no item with a tag was held out from all of these models; tag some more items")
+    require(n_tagged > 0, "no item with a tag was held out from all of these models; tag some more items")
     n_trained_on = int((examples.held_out & ~examples.unjudged).sum()) - len(all_holdout.hashes)
     evaluations = []
     with progress.stage("judging", len(models), "models") as stage:

@@ -23,7 +23,7 @@ from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.scan.file_inspection import read_file_stat, rescan_error
 from wsabie.core.arrays import Bool, Matrix
-from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.errors import InputError, WsabieError, require
 from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor, Stage
 from wsabie.features.base.extraction import build_shard_path, fit_extractor, read_summary, write_shard
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
@@ -132,17 +132,15 @@ def choose_feature_extractor(
     if current is not None and (candidate is None or current.has_settings_of(candidate)):
         return current
     hashes, missing = _sample_hashes(collection), MissingFeatures([], [])
-    if not hashes:
-        raise InputError("the collection has no items yet; put files into its folder, and scan it")
+    require(bool(hashes), "the collection has no items yet; put files into its folder, and scan it")
     with SILENT.stage("", None, "") as stage:
         source = ItemList(collection.folder, list(_iterate_files(collection, hashes, missing, stage)))
     if not len(source):
         raise rescan_error(
             collection.folder, f"of {len(hashes):,} items all files changed since the last scan, or went away"
         )
-    extractor = fit_extractor(
-        candidate or create_extractor(seed=seed), source, executor=resources.executor, progress=resources.progress
-    )
+    unfitted = candidate or create_extractor(seed=seed)
+    extractor = fit_extractor(unfitted, source, executor=resources.executor, progress=resources.progress)
     save_feature_extractor(collection, extractor)
     return extractor
 

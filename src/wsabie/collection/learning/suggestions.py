@@ -78,11 +78,8 @@ class LabelRanker:
         scores = np.einsum("nd,nkd->nk", points, self._vectors[ids]) + self._bias[ids]
         probabilities = self._calibration.predict_proba(scores, self.columns[ids])
         is_empty = ids < 0
-        return TopLabels(
-            np.where(is_empty, -1, self.labels[ids]),
-            np.where(is_empty, 0, scores).astype(np.float32),
-            np.where(is_empty, 0.0, probabilities),
-        )
+        labels, scores = np.where(is_empty, -1, self.labels[ids]), np.where(is_empty, 0, scores).astype(np.float32)
+        return TopLabels(labels, scores, np.where(is_empty, 0.0, probabilities))
 
 
 def _drop_repeated_labels(ids: Int64, labels: Int64) -> Int64:
@@ -225,12 +222,9 @@ def infer_suggestions(
             block, block_hashes = item_ids[lo : lo + _BLOCK], hashes[lo : lo + _BLOCK]
             X, has_features = store.matrix(block_hashes)
             if has_features.any():
-                short_hashes = np.array(
-                    [*map(item_index.shorten_hash, compress(block_hashes, has_features))], np.uint64
-                )
-                block_points = item_index.ItemEmbeddings(
-                    block[has_features], short_hashes, loaded_model.model.transform(X)
-                )
+                short_hashes = [*map(item_index.shorten_hash, compress(block_hashes, has_features))]
+                columns = block[has_features], np.array(short_hashes, np.uint64), loaded_model.model.transform(X)
+                block_points = item_index.ItemEmbeddings(*columns)
                 written += _store_results(collection, ranker, block_points, options)
                 embeddings.append(block_points)
             stage.advance(len(block))

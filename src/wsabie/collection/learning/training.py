@@ -218,8 +218,7 @@ def train_collection_model(
         There is too little to learn from (the message says what is missing), no item can be read, or another command is
         training.
     """
-    _check_options(person_weight, epochs)
-    _check_modality(collection)
+    _check_request(collection, person_weight, epochs)
     run = FitSettings(epochs, seed, feature_store.Resources(executor, threads, progress), watch)
     with lock_models(collection):
         start = monotonic()
@@ -352,20 +351,17 @@ def _read_examples(collection: Collection, person_weight: float) -> training_exa
     return examples
 
 
-def _check_modality(collection: Collection) -> None:
-    """Raise if the models of a collection cannot process its modality."""
+def _check_request(collection: Collection, person_weight: float, epochs: int | None) -> None:
+    """Raise for numbers out of range, or if the models of a collection cannot process its modality."""
+    if not 0 < person_weight <= 1000:
+        raise InputError(f"a person's weight of {person_weight:g} cannot be; give a number above 0, such as 2")
+    if epochs is not None and not 1 <= epochs <= MAX_EPOCHS:
+        raise InputError(f"{epochs} epochs cannot be; give a number from 1 to {MAX_EPOCHS:,}")
     modality = read_modality(collection)
     if modality not in (None, PICTURES.name):
         raise InputError(
             f"models of a collection see pictures, and this one holds {modality}; train a model on its files instead"
         )
-
-
-def _check_options(person_weight: float, epochs: int | None) -> None:
-    if not 0 < person_weight <= 1000:
-        raise InputError(f"a person's weight of {person_weight:g} cannot be; give a number above 0, such as 2")
-    if epochs is not None and not 1 <= epochs <= MAX_EPOCHS:
-        raise InputError(f"{epochs} epochs cannot be; give a number from 1 to {MAX_EPOCHS:,}")
 
 
 def _open_store(

@@ -33,7 +33,7 @@ from wsabie.collection.labels import label_store
 from wsabie.collection.registry.item_index import ItemEmbeddings, SearchIndex, load_search_index
 from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
 from wsabie.core.arrays import Float32, Float64, Int64, UInt8
-from wsabie.core.errors import InputError, ModelFolderError
+from wsabie.core.errors import InputError, ModelFolderError, require
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.machine import limit_blas_threads
 from wsabie.storage.model_folder import ModelState, open_model_folder, read_content_checksum, save_model_folder
@@ -139,8 +139,7 @@ def compute_umap(points: Float32, start: Float32) -> Float32:
     InputError
         UMAP is not installed, or there are too few points.
     """
-    if not has_umap():
-        raise InputError("UMAP is not installed; run: pip install 'wsabie[map]'")
+    require(has_umap(), "UMAP is not installed; run: pip install 'wsabie[map]'")
     if len(points) < MIN_UMAP_ITEMS:
         raise InputError(f"UMAP needs {MIN_UMAP_ITEMS} items and there are {len(points)}; look at principal components")
     with warnings.catch_warnings():
@@ -291,8 +290,7 @@ def compute_projection(collection: Collection, *, progress: Progress = SILENT) -
     with progress.stage("drawing the map", None, "items") as bar:
         coordinates = compute_umap(points, compute_principal_components(points).project(points))
         bar.advance(len(coordinates))
-    if not model.is_dir():
-        raise InputError("the model was removed while its map was made; make that of the model in use")
+    require(model.is_dir(), "the model was removed while its map was made; make that of the model in use")
     config = {"method": "umap", "created": format_current_time()}
     tensors = embeddings._replace(points=coordinates)._asdict()
     save_model_folder(model / "map", ModelState(_KIND, config, tensors))

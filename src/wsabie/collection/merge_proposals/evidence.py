@@ -18,14 +18,9 @@ from wsabie.collection.db.tables import annotations
 from wsabie.collection.labels.label_store import LabelCount
 from wsabie.core.arrays import Bool, Float32, Int64, Matrix
 from wsabie.core.validation import build_incidence
+from wsabie.vocabulary import spelling_variants
 from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import UP, KnowledgeGraph
-from wsabie.vocabulary.spelling_variants import (
-    MIN_LETTERS_ONE,
-    SpellingDifference,
-    find_spelling_matches,
-    singularise_name,
-)
 
 MAX_SEARCHED = 30_000
 """Number of labels in the neighbour search, the most frequent."""
@@ -39,7 +34,7 @@ _MAX_TIES = 30  # largest number of ties with the k-th
 
 Pair = tuple[int, int]
 PRIOR = -3.0
-SPELLING_WEIGHTS: dict[SpellingDifference, tuple[float, str]] = {
+SPELLING_WEIGHTS: dict[spelling_variants.SpellingDifference, tuple[float, str]] = {
     "case": (7.0, "differ only in case"),
     "accents": (5.5, "differ only in accents"),
     "blanks": (6.0, "differ only in blanks, hyphens or dots"),
@@ -220,7 +215,7 @@ class EvidenceCollector:
 
         A slip is likelier in a long name, and if one of the two names is rare.
         """
-        for match in find_spelling_matches([label.name for label in self.labels]):
+        for match in spelling_variants.find_spelling_matches([label.name for label in self.labels]):
             pair = match.first, match.second
             weight, message = SPELLING_WEIGHTS[match.difference]
             if match.difference == "letters":
@@ -284,7 +279,7 @@ class EvidenceCollector:
     def _weigh_spelling_slip(self, pair: Pair, distance: int) -> tuple[float, str]:
         first, second = (self.labels[rank] for rank in pair)
         length = _count_word_letters(first.name, second.name)
-        if length < MIN_LETTERS_ONE:
+        if length < spelling_variants.MIN_LETTERS_ONE:
             return DIFFERENT_WORDS, f"{length} letters, one of which differs"
         weight = SPELLING_WEIGHTS["letters"][0] - (distance - 1) + min(0.3 * (length - 5), 2.4)
         weight += 1.0 if first.items >= 10 * second.items > 0 else 0.0
@@ -324,7 +319,7 @@ class EvidenceCollector:
                 return [MergeEvidence("words", DIFFERENT_WORDS, "words with meanings of their own")]
         if "letters" in kinds and bool(first_senses) != bool(second_senses):
             name = self.labels[pair[0] if second_senses else pair[1]].name
-            if not self.knowledge.find_senses(singularise_name(name)):
+            if not self.knowledge.find_senses(spelling_variants.singularise_name(name)):
                 return [MergeEvidence("unknown", 1.0, f"'{name}' is not a known word")]
         return []
 

@@ -37,7 +37,7 @@ from wsabie.collection.merge_proposals.evidence import (
 )
 from wsabie.collection.registry.model_registry import NO_MODEL, LoadedModel, find_usable_model, load_model_in_use
 from wsabie.core.arrays import Float32
-from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.errors import WsabieError, require
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_files import read_stamp
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
@@ -329,8 +329,7 @@ def refresh_proposals(
     InputError
         A given knowledge file is unreadable, or `min_score` is not between 0 and 1.
     """
-    if not 0 <= min_score <= 1:
-        raise InputError(f"a score of {min_score:g} cannot be; give one from 0 to 1, such as {MIN_SCORE:g}")
+    require(0 <= min_score <= 1, f"a score of {min_score:g} cannot be; give one from 0 to 1, such as {MIN_SCORE:g}")
     snapshot = _load_snapshot(collection)
     paths = knowledge if knowledge is not None else [Path(path) for path in snapshot.knowledge] if snapshot else []
     graph, messages = _read_knowledge(paths, must_exist=knowledge is not None)

@@ -17,7 +17,7 @@ from wsabie.collection.db.tables import roots, tag_sources
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.folder.collection_file import PLACE
 from wsabie.collection.scan.file_inspection import FileStat, parse_modality, read_file_stat
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.execution import Progress
 from wsabie.core.input_files import is_regular_file, open_input
 from wsabie.core.json_conversion import JsonObject
@@ -105,8 +105,7 @@ def _check_folder(collection: Collection, path: Path, scanned: Sequence[Path]) -
         folder = path.resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(f"there is no file or folder {format_path(path)}; check the name") from error
-    if str(folder) != format_path(folder):
-        raise InputError(f"the name of {format_path(folder)} is not UTF-8; rename the folder")
+    require(str(folder) == format_path(folder), f"the name of {format_path(folder)} is not UTF-8; rename the folder")
     enclosing = next((root for root in scanned if folder.is_relative_to(root)), None)
     if not folder.is_dir():
         if enclosing is None:
@@ -120,8 +119,7 @@ def _check_folder(collection: Collection, path: Path, scanned: Sequence[Path]) -
             f"run: {format_command('scan', collection.folder)}"
         )
     nested = next((root for root in scanned if root.is_relative_to(folder)), None)
-    if nested is not None:
-        raise InputError(f"{folder} holds {nested}, which is scanned already; give folders that lie beside it")
+    require(nested is None, f"{folder} holds {nested}, which is scanned already; give folders that lie beside it")
     return folder
 
 
@@ -366,8 +364,7 @@ def _make_table_source(
 ) -> TagSource:
     tables = media_folder.find_metadata_files(root.folder, files)
     if not tables:
-        if required:
-            raise InputError(f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave --tags out")
+        require(not required, f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave --tags out")
         return TagSource()
     digests = []
     for table in tables.values():

@@ -13,7 +13,6 @@ from wsabie.collection.db.database import begin_write, group_pairs, select_in
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time
 from wsabie.collection.db.tables import annotations, changes, items, journal
 from wsabie.collection.labels import label_store
-from wsabie.collection.labels.label_store import set_parents_by_path
 from wsabie.collection.scan.file_inspection import FileInspection
 from wsabie.core.errors import InputError
 
@@ -357,7 +356,7 @@ def _set_parents(change: JournalWriter, entries: Iterable[FileRecord]) -> list[t
     normalised_paths = {
         path: tuple(valid_names) for _, path in tag_paths if len(valid_names := split_label_names(path)[0]) == len(path)
     }
-    refused = set_parents_by_path(change, normalised_paths.values())
+    refused = label_store.set_parents_by_path(change, normalised_paths.values())
     reasons = [
         (file, refused.get(normalised_paths[path], "") if path in normalised_paths else "a name cannot be a label")
         for file, path in tag_paths

@@ -216,9 +216,7 @@ class _ScanRun:
     def save_options(self, *, is_done: bool) -> None:
         """Save the scan options of all roots; until the scan is done they say that tags must be read again."""
         for contents in self.contents.values():
-            options = {
-                name: value for name, value in contents.options.items() if not (is_done and name == "must_reread")
-            }
+            options = {key: value for key, value in contents.options.items() if not (is_done and key == "must_reread")}
             if options != (contents.options if is_done else contents.root.options):
                 with begin_write(self.collection.engine) as connection:
                     save_root_options(connection, contents.root.id, options)
@@ -303,16 +301,13 @@ class _ScanRun:
         with progress.stage("reading files" if reads_content else "reading tags", len(tasks), "files") as stage:
             for inspections in pool.map(inspect_files, chunks):
                 for inspection, file in zip(inspections, files, strict=False):
-                    self._inspect_labels(inspection.labels)
+                    labels = inspection.labels
+                    self.counts["labelled"] += bool(labels)
+                    self.joined_labels += [label for label in labels if len(labels) == 1 and JOINED.search(label)]
                     inspected_file = file._replace(inspection=inspection)
                     if self._count_inspection(inspected_file):
                         yield inspected_file
                 stage.advance(len(inspections))
-
-    def _inspect_labels(self, labels: Sequence[str]) -> None:
-        """Count files with labels, and keep single labels that may join several."""
-        self.counts["labelled"] += bool(labels)
-        self.joined_labels += [label for label in labels if len(labels) == 1 and JOINED.search(label)]
 
     def _make_task(self, file: FileRecord, reads_content: bool) -> InspectionTask:
         contents = self.contents[file.root]

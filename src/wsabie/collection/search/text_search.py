@@ -22,11 +22,10 @@ from wsabie.collection.learning.zero_shot import find_items_by_text
 from wsabie.collection.registry.item_index import ItemNeighbour, find_nearest_items
 from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
 from wsabie.core.arrays import Float32, Int64
-from wsabie.core.errors import InputError, UnknownLabelError
+from wsabie.core.errors import InputError, UnknownLabelError, require
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.search.exact_index import find_top_k
-from wsabie.search.query_labels import QueryMatcher
-from wsabie.search.related_labels import HierarchyRelatedLabels
+from wsabie.search.query_labels import HierarchyRelatedLabels, QueryMatcher
 from wsabie.vocabulary.concept_matching import match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.label_names import format_unknown_label
@@ -135,8 +134,7 @@ def parse_query(connection: Connection, text: str, knowledge: LabelKnowledge | N
             else:
                 terms.append(term)
             words = words[n_words:]
-    if not terms:
-        raise InputError("nothing is searched for; write a label, and what it must not be behind it: dog -puppy")
+    require(bool(terms), "nothing is searched for; write a label, and what it must not be behind it: dog -puppy")
     return ParsedQuery(terms, unwanted, [term.note for term in terms if term.note])
 
 
@@ -316,8 +314,7 @@ def search_items(
     InputError
         The query is empty or has unwanted labels only.
     """
-    if len(text) > _MAX_LETTERS:
-        raise InputError(f"the text has {len(text):,} characters; search with at most {_MAX_LETTERS:,}")
+    require(len(text) <= _MAX_LETTERS, f"the text has {len(text):,} characters; search with at most {_MAX_LETTERS:,}")
     with begin_snapshot(collection.engine) as connection:
         try:
             meaning = parse_query(connection, text, knowledge)

@@ -36,20 +36,14 @@ import numpy as np
 from wsabie.core.arrays import LANES, Bool, Float32, Int32, Int64
 from wsabie.kernels.compiler import jit, jit_noinline
 from wsabie.kernels.dispatch import dispatch
-from wsabie.kernels.embedding.label_sketches import (
-    SketchedLabels,
-    bound_sketch_error,
-    is_bounded_by_sketch,
-    prefetch_sketch,
-    sketch_label,
-)
+from wsabie.kernels.embedding import label_sketches
 from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean, Similarity, compute_slopes, score_label
 from wsabie.kernels.embedding.towers import TileScratch, Tower, backprop_block, encode_entity
 from wsabie.kernels.primitives.random_numbers import advance_counter, draw_below, mix_bits, start_stream
 from wsabie.kernels.primitives.vectors import Width, add, clip_vector_norm, dot, multiply, set_to_zero
 
 _SMALLEST = np.float32(1e-6)  # of a scale, before it is multiplied into its row
-_POINTS = (Dot, Euclidean, Cosine, SketchedLabels)
+_POINTS = (Dot, Euclidean, Cosine, label_sketches.SketchedLabels)
 
 
 class SparseQuery(NamedTuple):
@@ -184,9 +178,9 @@ def is_bounded_below(labels, q, y, error_bound, bound, width):
     return False
 
 
-prefetch_label.register(SketchedLabels)(prefetch_sketch)
-bound_error.register(SketchedLabels)(bound_sketch_error)
-is_bounded_below.register(SketchedLabels)(is_bounded_by_sketch)
+prefetch_label.register(label_sketches.SketchedLabels)(label_sketches.prefetch_sketch)
+bound_error.register(label_sketches.SketchedLabels)(label_sketches.bound_sketch_error)
+is_bounded_below.register(label_sketches.SketchedLabels)(label_sketches.is_bounded_by_sketch)
 
 
 # ---- the direction of the query
@@ -341,10 +335,10 @@ def _clip_point_and_weights(labels, config, y, width):
     clip_norm(labels.weights, config, y, width)
 
 
-@clip_norm.register(SketchedLabels)
+@clip_norm.register(label_sketches.SketchedLabels)
 def _clip_sketched(labels, config, y, width):
     clip_vector_norm(labels.table[y], config.max_norm_labels, width)
-    sketch_label(labels, y, width)
+    label_sketches.sketch_label(labels, y, width)
 
 
 @clip_norm.register(TwoPointLabels)

@@ -15,7 +15,7 @@ from wsabie.kernels.compiler import jit, jit_entry
 from wsabie.kernels.dispatch import dispatch
 from wsabie.kernels.primitives.binary_search import find_first_at_least
 from wsabie.kernels.primitives.vectors import clip_point_norm, clip_vector_norm, set_to_zero, step_point, step_vector
-from wsabie.kernels.simd.vector_registers import add_scaled, load_point, make_origin, store_point
+from wsabie.kernels.simd.vector_registers import add_scaled, load_point, make_zero, store_point
 
 LINE = 64
 """Flags that are tested together."""
@@ -84,7 +84,7 @@ def encode_entity(tower, i, q, width):
 
 @encode_entity.register(LinearTower)
 def _encode_linear(tower, i, q, width):
-    point = make_origin(width)
+    point = make_zero(width)
     for p in range(tower.indptr[i], tower.indptr[i + 1]):
         point = add_scaled(point, tower.data[p], load_point(tower.table[tower.indices[p]], width))
     store_point(q, point)
@@ -92,7 +92,7 @@ def _encode_linear(tower, i, q, width):
 
 @encode_entity.register(DenseTower)
 def _encode_dense(tower, i, q, width):
-    point = make_origin(width)
+    point = make_zero(width)
     for j in range(tower.rows.shape[1]):
         point = add_scaled(point, tower.rows[i, j], load_point(tower.table[j], width))
     store_point(q, point)

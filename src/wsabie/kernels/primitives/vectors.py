@@ -10,14 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from wsabie.kernels.compiler import jit
-from wsabie.kernels.simd.vector_registers import (
-    add_scaled,
-    dot_points,
-    load_point,
-    make_origin,
-    scale_point,
-    store_point,
-)
+from wsabie.kernels.simd.vector_registers import add_scaled, dot_points, load_point, make_zero, scale_point, store_point
 
 Width: TypeAlias = tuple[None, ...]
 """Registers of a point: so many Nones."""
@@ -32,7 +25,7 @@ def dot(a, b, width):
 @jit
 def set_to_zero(a, width):
     """Set a to 0."""
-    store_point(a, make_origin(width))
+    store_point(a, make_zero(width))
 
 
 @jit

@@ -64,7 +64,8 @@ def _(context, builder, signature, arguments):
     block, n_words = builder.gep(codes.data, [arguments[1]]), builder.extract_value(query_words.shape, 1)
     rows = [builder.add(arguments[4], LONG(i)) for i in range(len(signature.args[5]))]
     lines = [builder.gep(query_words.data, [builder.mul(row, n_words)]) for row in rows]
-    lanes, at_once, step = _choose_layout()
+    # numbers of a register, registers of labels at once, and the adder of products
+    lanes, at_once, step = (16, 4, _add_by_instruction) if has_byte_products() else (8, 2, _add_byte_by_byte)
     for label in range(0, LABELS, lanes * at_once):
         zeros = [splat(builder, builder.load(builder.gep(first_sums.data, [row])), lanes) for row in rows]
         sums = _emit_sums(builder, (block, label), lines, n_words, zeros, (lanes, at_once, step))
@@ -73,11 +74,6 @@ def _(context, builder, signature, arguments):
                 place = builder.gep(output.data, [LONG(i * LABELS + label + v * lanes)])
                 builder.store(value, builder.bitcast(place, value.type.as_pointer())).align = 4
     return context.get_dummy_value()
-
-
-def _choose_layout():
-    """Return the numbers of a register, the registers of labels at once, and the adder of products."""
-    return (16, 4, _add_by_instruction) if has_byte_products() else (8, 2, _add_byte_by_byte)
 
 
 def _emit_sums(builder, where, lines, n_words, zeros, layout):

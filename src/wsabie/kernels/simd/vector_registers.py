@@ -91,12 +91,12 @@ def _get_llvm_function(builder, name, result, *arguments):
     return cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32")
 
 
-def make_origin(width):
+def make_zero(width):
     """Return the origin."""
     return np.zeros(LANES * len(width), np.float32)
 
 
-@lower(make_origin, lambda width: RegisterPoint(len(width)))
+@lower(make_zero, lambda width: RegisterPoint(len(width)))
 def _(context, builder, signature, arguments):
     return ir.Constant(ir.ArrayType(_VECTOR, signature.return_type.n), None)
 

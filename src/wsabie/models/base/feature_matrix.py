@@ -1,7 +1,7 @@
 """Checked feature rows, sparse or dense: counting, slicing, conversion and storage."""
 
-from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -12,6 +12,8 @@ from wsabie.storage.schema_validation import check_array, check_sparse_indices
 
 FeatureMatrix = Csr | Float32
 AnyRows = TypeVar("AnyRows", Csr | Float32, protocols.EntityInputs)
+RowParts: TypeAlias = Iterable[tuple[FeatureMatrix, Matrix]]
+"""Scaled rows with their labels, csr_matrix (n, n_labels), all at once or in parts."""
 
 BLOCK_BYTES = 32 << 20
 """Bytes of scores that ranking and evaluation hold at once."""

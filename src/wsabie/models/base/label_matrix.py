@@ -180,8 +180,7 @@ def _build_from_numbers(values: Array, vocabulary: Vocabulary, has_names: bool) 
     numbers = numbers.astype(np.int64)
     if len(numbers) and numbers.min() < 0:
         raise InputError(f"Y holds the label number {numbers.min()}; label numbers begin with 0")
-    top = int(numbers.max(initial=-1)) + 1
-    _extend_vocabulary(vocabulary, top, has_names)
+    _extend_vocabulary(vocabulary, int(numbers.max(initial=-1)) + 1, has_names)
     entries = np.ones(len(numbers), np.int8)
     return csr_matrix((entries, numbers, np.arange(len(numbers) + 1)), shape=(len(numbers), len(vocabulary)))
 

@@ -342,19 +342,17 @@ class LabelModel(FittedModel):
     def _check_rows(self, X: Matrix, input_name: str = "X") -> FeatureMatrix:
         """Return checked rows for a fitted model."""
         self._check_fitted()
-        inputs = check_features(
-            X, n_features=self.n_features_in_, input_name=input_name, model_name=type(self).__name__
-        )
+        rows = check_features(X, n_features=self.n_features_in_, input_name=input_name, model_name=type(self).__name__)
         names, fitted_names = read_column_names(X), self.feature_names_in_
         if names is None or fitted_names is None:
-            return inputs
+            return rows
         if (mismatches := np.flatnonzero(fitted_names != names)).size:
             raise InputError(
                 f"column {mismatches[0]} of {input_name} is {names[mismatches[0]]!r}, but {type(self).__name__} was "
                 f"fitted with {fitted_names[mismatches[0]]!r} there; give the same columns in the same order: "
                 f"{input_name}[model.feature_names_in_]"
             )
-        return inputs
+        return rows
 
     def _copy_schema(self, model: "LabelModel") -> None:
         """Copy the vocabulary, the width and the column names of another model."""
@@ -373,8 +371,7 @@ class LabelModel(FittedModel):
 
     def _find_label_ids(self, labels: Sequence[str | int]) -> Int64:
         """Return label numbers from names or numbers."""
-        if isinstance(labels, str):
-            raise InputError(f"the labels are the text {labels!r}; give a list of names")
+        require(not isinstance(labels, str), f"the labels are the text {labels!r}; give a list of names")
         listed = hasattr(labels, "__len__") and not hasattr(labels, "tocsr") and getattr(labels, "ndim", 1) != 0
         require(listed, f"the labels are {type(labels).__name__}; give a list of names or of numbers")
         names = [label for label in labels if isinstance(label, str)]

@@ -5,7 +5,6 @@ Izenman (1975) gives the solution without penalty: the leading directions of the
 so that no matrix of rows by labels or of features by features is built.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -15,10 +14,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from wsabie.core.arrays import Csr, Float32, Matrix
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import RangeRunner
-from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, count_rows, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, RowParts, convert_to_matrix, count_rows, take_rows
 from wsabie.models.base.label_matrix import count_label_rows
-from wsabie.models.base.row_products import convert_to_csr
-from wsabie.models.base.row_scaling import RowScaling
+from wsabie.models.base.row_scaling import RowScaling, convert_to_csr
 from wsabie.models.base.training_rows import TrainingRows
 
 MAX_ROWS = 1 << 14
@@ -144,11 +142,7 @@ def _find_features(products: _RowProducts, rng: np.random.Generator) -> Float32:
 
 
 def _fit_labels(
-    V: Float32,
-    parts: Iterable[tuple[FeatureMatrix, Matrix]],
-    weights: Float32 | None,
-    space: JointSpace,
-    run: RangeRunner,
+    V: Float32, parts: RowParts, weights: Float32 | None, space: JointSpace, run: RangeRunner
 ) -> tuple[Float32, Float32]:
     """Fit ridge heads of all labels to rows' points by V; split singular values between both tables.
 

@@ -18,15 +18,8 @@ from wsabie.core.validation import check_sample_weights
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.evaluation.calibration import Calibration, ScoredPairs, fit_calibration, sample_pairs
 from wsabie.io.shards.sharded_table import ShardedFeatureTable
+from wsabie.models.base import hyperparameters
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
-from wsabie.models.base.hyperparameters import (
-    TrainingParameters,
-    TrainingShape,
-    check_training,
-    compute_checksum,
-    default_scaling,
-    resolve_settings,
-)
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.row_scaling import Method, RowScaling
@@ -70,7 +63,7 @@ class FitOptions(TypedDict, total=False):
     on_epoch: Callable[[EpochStats], None] | None
 
 
-class TrainedModel(TrainingParameters, LabelModel):
+class TrainedModel(hyperparameters.TrainingParameters, LabelModel):
     """Base of models that the loops of `wsabie.training` train.
 
     A subclass implements `_build_space`, and overrides what differs: how parameters become settings
@@ -101,13 +94,14 @@ class TrainedModel(TrainingParameters, LabelModel):
     def _build_space(self, n_features: int) -> TrainableTables:
         """Build the space before training, for scaled rows of that width; the vocabulary is set."""
 
-    def _resolve_settings(self, shape: TrainingShape) -> TrainingSettings:
+    def _resolve_settings(self, shape: hyperparameters.TrainingShape) -> TrainingSettings:
         """Return the settings of a run on data of this shape."""
-        return resolve_settings(self._list_parameters(), shape)
+        return hyperparameters.resolve_settings(self._list_parameters(), shape)
 
     def _fit_scaling(self, rows: TrainingRows) -> RowScaling:
         """Fit the scaling of rows; the width is set."""
-        return rows.fit_scaling(self.n_features_in_, default_scaling(self._list_parameters(), rows.shape))
+        scaling = hyperparameters.default_scaling(self._list_parameters(), rows.shape)
+        return rows.fit_scaling(self.n_features_in_, scaling)
 
     def _prepare_run(self, rows: TrainingRows) -> tuple[TrainableTables, TrainingData]:
         """Return the space that training updates, and its data."""
@@ -203,7 +197,7 @@ class TrainedModel(TrainingParameters, LabelModel):
         checkpoints = None
         if checkpoint is not None:
             data = [fingerprint, rows.compute_checksum()]
-            data += [None if monitor is None else compute_checksum(monitor.inputs, monitor.Y, None)]
+            data += [None if monitor is None else hyperparameters.compute_checksum(monitor.inputs, monitor.Y, None)]
             data += [] if metric == "MAP" else [metric]
             checkpoints = CheckpointFolder(checkpoint, fitted._identify_training(settings, data), resume=resume)
         rows = rows.scale(fitted.scaling_)
@@ -326,7 +320,7 @@ class TrainedModel(TrainingParameters, LabelModel):
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
         super().check_parameters()
-        check_training(self._list_parameters())
+        hyperparameters.check_training(self._list_parameters())
 
     def _dump_config(self) -> JsonObject:
         calibration = None

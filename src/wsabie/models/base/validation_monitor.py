@@ -11,8 +11,8 @@ from wsabie.core.arrays import Float32, Float64, Int64, Matrix
 from wsabie.core.errors import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.linear_space import JointLinearSpace, LinearSpace
-from wsabie.embedding.parts_space import PartsSpace
 from wsabie.embedding.protocols import EmbeddingSpace
+from wsabie.embedding.relation_spaces import PartsSpace
 from wsabie.evaluation import metrics
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.evaluation.score_evaluation import evaluate_scores

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -13,8 +13,8 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import check_features
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import SimilarityName
-from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
 from wsabie.embedding.protocols import EntityInputs, RangeRunner, run_in_caller
+from wsabie.embedding.relation_spaces import MultiRelationSpace, RelationEnds
 from wsabie.models.base.feature_matrix import count_rows, slice_rows
 from wsabie.models.base.row_scaling import Method, RowScaling
 from wsabie.models.entity_space.relations import (
@@ -31,6 +31,16 @@ from wsabie.training.training_data import RowBlock
 from wsabie.vocabulary.label_names import Vocabulary
 
 _ENCODED_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class EntitiesConfig:
+    """The part of a folder's config about a kind."""
+
+    names: list[str]
+    table: str
+    n_features: Count
+    scaling: Method | None
 
 
 @dataclass
@@ -74,9 +84,8 @@ class FittedEntities:
         if self.scaling is None:
             require(X is None, f"entities of the kind {self.name!r} have no features; give their names or numbers")
             return np.arange(len(self.vocabulary), dtype=np.int32)
-        return self.scaling(
-            check_features(X, n_features=self.n_features, input_name=input_name, model_name=f"the kind {self.name!r}")
-        )
+        owner = f"the kind {self.name!r}"
+        return self.scaling(check_features(X, n_features=self.n_features, input_name=input_name, model_name=owner))
 
     def ids(self, items: Any) -> Int64:
         """Return the numbers of items from names or numbers.
@@ -114,6 +123,30 @@ class FittedEntities:
             points[part] = view.compute_points(slice_rows(rows, part.start, part.stop), run)[:, : space.dim]
         return points
 
+    def dump(self) -> tuple[JsonObject, dict[str, Array]]:
+        """Return the config and the arrays of the kind for a folder."""
+        config = {"names": list(self.vocabulary), "table": self.table, "n_features": self.n_features, "scaling": None}
+        tensors: dict[str, Array] = {}
+        if self.scaling is not None:
+            config["scaling"] = self.scaling.method
+            tensors = {f"{self.name}/{name}": array for name, array in self.scaling.tensors().items()}
+        if self.points is not None:
+            tensors[f"{self.name}/points"] = self.points
+        return config, tensors
+
+    @classmethod
+    def restore(cls, name: str, config: EntitiesConfig, tensors: Mapping[str, Array]) -> Self:
+        """Restore a kind from the config and arrays of `dump`; points stay memory-mapped."""
+        entities = cls(name, Vocabulary(config.names), config.table, config.n_features)
+        if config.scaling is not None:
+            start = f"{name}/"
+            kind_tensors = {key.removeprefix(start): array for key, array in tensors.items() if key.startswith(start)}
+            entities.scaling = RowScaling.from_tensors(config.scaling, kind_tensors, entities.n_features)
+            entities.points = check_array(kind_tensors, "points", "float32", (len(entities.vocabulary), None))
+        elif config.n_features:
+            raise ValueError(f"the kind {name!r} has n_features and no scaling")
+        return entities
+
 
 def fit_entities(kinds: Mapping[str, EntityKind]) -> dict[str, FittedEntities]:
     """Fit the scaling of each kind; the first kind of a map fits that of the map.
@@ -146,40 +179,10 @@ def fit_entities(kinds: Mapping[str, EntityKind]) -> dict[str, FittedEntities]:
     return fitted_kinds
 
 
-def dump_entities(kind: FittedEntities) -> tuple[JsonObject, dict[str, Array]]:
-    """Return the config and the arrays of a kind for a folder."""
-    config = {"names": list(kind.vocabulary), "table": kind.table, "n_features": kind.n_features, "scaling": None}
-    tensors: dict[str, Array] = {}
-    if kind.scaling is not None:
-        config["scaling"] = kind.scaling.method
-        tensors = {f"{kind.name}/{name}": array for name, array in kind.scaling.tensors().items()}
-    if kind.points is not None:
-        tensors[f"{kind.name}/points"] = kind.points
-    return config, tensors
-
-
-@dataclass(frozen=True)
-class EntitiesConfig:
-    """The part of a folder's config about a kind."""
-
-    names: list[str]
-    table: str
-    n_features: Count
-    scaling: Method | None
-
-
-def restore_entities(name: str, config: EntitiesConfig, tensors: Mapping[str, Array]) -> FittedEntities:
-    """Restore a kind from the config and arrays of `dump_entities`; points stay memory-mapped."""
-    entities = FittedEntities(name, Vocabulary(config.names), config.table, config.n_features)
-    if config.scaling is not None:
-        kind_tensors = {
-            key.removeprefix(f"{name}/"): array for key, array in tensors.items() if key.startswith(f"{name}/")
-        }
-        entities.scaling = RowScaling.from_tensors(config.scaling, kind_tensors, entities.n_features)
-        entities.points = check_array(kind_tensors, "points", "float32", (len(entities.vocabulary), None))
-    elif config.n_features:
-        raise ValueError(f"the kind {name!r} has n_features and no scaling")
-    return entities
+def find_kind(name: str, entities: Mapping[str, FittedEntities]) -> FittedEntities:
+    """Return a kind of a space; InputError if it has none of that name."""
+    require(name in entities, f"the space knows no kind {name!r}; it knows {', '.join(entities)}")
+    return entities[name]
 
 
 def restore_tables(
@@ -259,9 +262,8 @@ def add_entities(entities: FittedEntities, kind: EntityKind, space: MultiRelatio
     entities.vocabulary.add([name for name in names if name not in entities.vocabulary])
     points = np.zeros((len(entities.vocabulary), space.dim), np.float32)
     points[: len(entities.points)] = entities.points
-    points[entities.vocabulary.ids(names)] = entities.compute_points(
-        space, entities.inputs(kind.X, f"the features of {kind.name!r}")
-    )
+    inputs = entities.inputs(kind.X, f"the features of {kind.name!r}")
+    points[entities.vocabulary.ids(names)] = entities.compute_points(space, inputs)
     return replace(entities, points=points)
 
 

@@ -13,22 +13,11 @@ from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.core.machine import collect_versions
 from wsabie.core.validation import build_incidence, check_positive_integer, convert_to_csr
-from wsabie.embedding.multi_relation_space import MultiRelationSpace
+from wsabie.embedding.relation_spaces import MultiRelationSpace
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.models.base.label_model import Candidates, Exclusion, FittedModel, Ranking, name_best
-from wsabie.models.entity_space.fitted_entities import (
-    EntitiesConfig,
-    FittedEntities,
-    dump_entities,
-    restore_entities,
-    restore_tables,
-)
-from wsabie.models.entity_space.relation_data import (
-    build_fitted_pair_matrix,
-    build_holdout_pairs,
-    evaluate_relation,
-    find_kind,
-)
+from wsabie.models.entity_space.fitted_entities import EntitiesConfig, FittedEntities, find_kind, restore_tables
+from wsabie.models.entity_space.relation_data import build_fitted_pair_matrix, build_holdout_pairs, evaluate_relation
 from wsabie.models.entity_space.relations import EntityKind, Relation, require_unique_names
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.vector_neighbours import find_label_neighbours
@@ -332,7 +321,7 @@ class FittedSpace(FittedModel):
         tensors = {f"tables/{name}": table[:, : self.space_.dim] for name, table in self.space_.tables.items()}
         kinds = {}
         for name, kind in self.kinds_.items():
-            kinds[name], arrays = dump_entities(kind)
+            kinds[name], arrays = kind.dump()
             tensors |= {f"kinds/{key}": array for key, array in arrays.items()}
         parameters = to_json_value({**self.get_params(), "dim": self.space_.dim, "similarity": self.space_.similarity})
         config = {
@@ -351,8 +340,8 @@ class FittedSpace(FittedModel):
         check_parameters(cls, fields.parameters)
         model = cls(**fields.parameters)
         model.check_parameters()
-        kind_tensors = state.select_prefix("kinds", "", {}).tensors
-        model.kinds_ = {name: restore_entities(name, config, kind_tensors) for name, config in fields.kinds.items()}
+        arrays = state.select_prefix("kinds", "", {}).tensors
+        model.kinds_ = {name: FittedEntities.restore(name, kind, arrays) for name, kind in fields.kinds.items()}
         model.space_ = restore_tables(state.tensors, model.dim, model.similarity, model.kinds_.values())
         missing = {kind for _, *ends in fields.relations for kind in ends} - model.kinds_.keys()
         if missing:

@@ -11,14 +11,14 @@ from scipy.sparse import identity
 from wsabie.core.arrays import Csr, Float32, Int64, Matrix, move_to_file
 from wsabie.core.errors import require
 from wsabie.core.validation import build_incidence
-from wsabie.embedding.multi_relation_space import MultiRelationSpace, RelationEnds
 from wsabie.embedding.protocols import EntityInputs, KernelArrays
+from wsabie.embedding.relation_spaces import MultiRelationSpace, RelationEnds
 from wsabie.evaluation import metrics
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 from wsabie.models.base.feature_matrix import iterate_row_ranges, take_rows
 from wsabie.models.base.hyperparameters import TrainingShape, compute_checksum, default_scaling
-from wsabie.models.entity_space.fitted_entities import FittedEntities, fit_entities
+from wsabie.models.entity_space.fitted_entities import FittedEntities, find_kind, fit_entities
 from wsabie.models.entity_space.relations import (
     EntityKind,
     Relation,
@@ -342,9 +342,8 @@ def build_holdout_pairs(
     Y = build_pair_matrix(known_relation, names, candidates, (False, False))
     exclude = build_self_exclusion(Y) if names is candidates else None
     if trained is not None:
-        hidden = (
-            _match_names(names, query.kind.vocabulary) @ trained @ _match_names(candidates, target.kind.vocabulary).T
-        )
+        hidden = _match_names(names, query.kind.vocabulary) @ trained
+        hidden = hidden @ _match_names(candidates, target.kind.vocabulary).T
         exclude = hidden if exclude is None else exclude + hidden
     if exclude is not None:
         Y = Y - Y.multiply(exclude != 0)
@@ -357,12 +356,6 @@ def build_fitted_pair_matrix(relation: Relation, entities: Mapping[str, FittedEn
     """Return the pairs of a relation between items of the space, csr_matrix (queries, targets) int8."""
     query, target = (find_kind(name, entities).vocabulary for name in (relation.query_kind, relation.target_kind))
     return build_pair_matrix(drop_unknown_pairs(relation, query, target)[0], query, target, (False, False))
-
-
-def find_kind(name: str, entities: Mapping[str, FittedEntities]) -> FittedEntities:
-    """Return a kind of a space; InputError if it has none of that name."""
-    require(name in entities, f"the space knows no kind {name!r}; it knows {', '.join(entities)}")
-    return entities[name]
 
 
 def _match_names(names: Vocabulary, vocabulary: Vocabulary) -> Matrix:

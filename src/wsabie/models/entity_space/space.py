@@ -4,23 +4,29 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, cast
 
 import numpy as np
+from scipy.sparse import csr_matrix, hstack
 
 from wsabie.core.errors import require
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import to_json_value
-from wsabie.embedding.multi_relation_space import MultiRelationSpace
+from wsabie.embedding.joint_space import JointSpace
+from wsabie.embedding.relation_spaces import MultiRelationSpace
 from wsabie.models.base import hyperparameters
+from wsabie.models.base.feature_matrix import take_rows
+from wsabie.models.base.ridge_start import place_at_ridge
+from wsabie.models.base.row_scaling import RowScaling
+from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.entity_space.fitted_entities import add_entities, grow_space
 from wsabie.models.entity_space.fitted_space import FittedSpace
-from wsabie.models.entity_space.relation_data import SpaceMonitor, prepare_relation_data
+from wsabie.models.entity_space.relation_data import RelationData, SpaceMonitor, prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation, require_unique_names
-from wsabie.models.entity_space.ridge_placement import place_tables_at_ridge
 from wsabie.training.checkpoints import CheckpointFolder, identify_run
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.settings import TrainingSettings
 from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import TrainingData
 
@@ -245,3 +251,27 @@ class Space(hyperparameters.LoopParameters, FittedSpace):
         is_usable = hyperparameters.is_whole(self.negatives) and 0 <= self.negatives <= 65536
         require(is_usable, f"negatives is {self.negatives!r}; choose a whole number from 0 to 65,536")
         hyperparameters.check_training(self._list_parameters())
+
+
+def place_tables_at_ridge(space: MultiRelationSpace, data: RelationData, settings: TrainingSettings) -> None:
+    """Move the tables of `data.ridge_pairs` to ridge regressions, one for each kind with features.
+
+    All free vectors that items of the kind are paired with are the labels of one regression, so that they share the
+    map. Items without such a pair are no rows of it.
+    """
+    for name, pairs in data.ridge_pairs.items():
+        kind, inputs = data.entities[name], data.inputs[name]
+        scaling = cast(RowScaling, kind.scaling)
+        Y = csr_matrix(hstack(list(pairs.values())) > 0, dtype=np.int8)
+        with_pairs = np.flatnonzero(np.diff(Y.indptr))
+        if len(with_pairs) < Y.shape[0]:
+            inputs, Y = take_rows(inputs, with_pairs), Y[with_pairs]
+        vectors = [space.tables[free_name] for free_name in pairs]
+        labels, bias = np.concatenate(vectors), np.zeros(Y.shape[1], np.float32)
+        regression = JointSpace(space.dim, space.similarity, space.tables[kind.table], labels, bias)
+        rows = TrainingRows(inputs, Y)
+        with KernelThreads(settings.threads) as threads:
+            place_at_ridge(regression, rows, scaling, settings.margin, threads.split, settings.seed)
+        ends = np.cumsum([len(table) for table in vectors])
+        for table, part in zip(vectors, np.split(regression.labels, ends[:-1]), strict=True):
+            table[:] = part

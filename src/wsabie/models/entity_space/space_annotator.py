@@ -87,9 +87,8 @@ class SpaceAnnotator(SavedModel):
                                  f"{source.modality}; give rows")  # fmt: skip
             source = self.extractors[kind].transform(source, **options)
         columns = self.columns.get(kind, {})
-        return align_table(
-            source, None, columns.get("feature_names"), entities.n_features, columns.get("extractor_fingerprint")
-        )
+        names, fingerprint = columns.get("feature_names"), columns.get("extractor_fingerprint")
+        return align_table(source, None, names, entities.n_features, fingerprint)
 
     def text(self, kind: str, text: str) -> Matrix:
         """Return the features of a text or a word, for a kind of documents.

@@ -42,7 +42,7 @@ FORMATS = {
         "one graph for ONNX Runtime", "wsabie.models.exporters.onnx_model:write_onnx_model", frozenset({"k", "int8"})
     ),
     "numpy": ModelExportFormat(
-        "plain arrays with an example that reads them", "wsabie.models.exporters.numpy_arrays:write_numpy_arrays"
+        "plain arrays with an example that reads them", "wsabie.models.exporters.portable_model:write_numpy_arrays"
     ),
     "huggingface": ModelExportFormat(
         "the model folder with a model card",

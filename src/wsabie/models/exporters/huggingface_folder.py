@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import collect_versions
 from wsabie.models.annotators import Annotator
@@ -112,6 +112,5 @@ def write_half_precision(annotator: Annotator, out: Path) -> list[Path]:
         The model is not a `Wsabie`, a value is too large for float16, or the folder cannot be written.
     """
     model = annotator.model
-    if type(model) is not Wsabie:
-        raise InputError(f"models of kind {model.kind} are not kept in float16; export one of kind wsabie")
+    require(type(model) is Wsabie, f"models of kind {model.kind} are not kept in float16; export one of kind wsabie")
     return write_model_folder(out, replace(annotator, model=model.to_float16()).to_state(), {})

@@ -22,13 +22,8 @@ import numpy as np
 from wsabie.core.arrays import Array, Float32
 from wsabie.core.machine import collect_versions, import_optional
 from wsabie.models.annotators import Annotator
+from wsabie.models.exporters import portable_model
 from wsabie.models.exporters.export_formats import render_template, require_free_path
-from wsabie.models.exporters.portable_model import (
-    PortableModel,
-    build_portable_members,
-    build_portable_model,
-    collect_arrays,
-)
 from wsabie.models.stacking.fusion import Fusion
 from wsabie.storage.atomic_files import check_writable, explain_write_errors, replace_file
 
@@ -72,11 +67,11 @@ def write_onnx_model(annotator: Annotator, out: Path, *, k: int = 10, int8: bool
     onnx = import_optional("onnx", "an ONNX file is written by onnx", "onnx")
     fitted = annotator.model
     if isinstance(fitted, Fusion):
-        members = build_portable_members(fitted)
+        members = portable_model.build_portable_members(fitted)
         model = replace(members[0][0], kind=fitted.kind)
         onnx_model, arrays = _join_graphs(members, min(k, len(model.labels)), int8)
     else:
-        model = build_portable_model(fitted)
+        model = portable_model.build_portable_model(fitted)
         onnx_model, arrays = _build_graph(model, min(k, len(model.labels)), int8)
     inline_names, contents = _split_names(model, annotator.feature_names, out)
     form = {"kind": model.kind, "int8": str(int8).lower(), "rows": "sparse" if model.is_sparse else "dense"}
@@ -101,11 +96,11 @@ def write_onnx_model(annotator: Annotator, out: Path, *, k: int = 10, int8: bool
     return [*contents]
 
 
-def _build_graph(model: PortableModel, k: int, int8: bool) -> tuple[Any, dict[str, Array]]:
+def _build_graph(model: portable_model.PortableModel, k: int, int8: bool) -> tuple[Any, dict[str, Array]]:
     """Return the ONNX model without its arrays, and the arrays that nodes name; k = 0: with all scores."""
     from onnx.parser import parse_model
 
-    tables = collect_arrays(model)
+    tables = portable_model.collect_arrays(model)
     if model.scaling.n_added:
         weight = tables["weight"]
         tables |= {"weight": weight[:-1], "V": model.features[:-1], "constant": model.features[-1] * weight[-1]}
@@ -141,7 +136,9 @@ def _build_graph(model: PortableModel, k: int, int8: bool) -> tuple[Any, dict[st
     return onnx_model, {name: array for name, array in arrays.items() if name in input_names}
 
 
-def _join_graphs(members: list[tuple[PortableModel, float]], k: int, int8: bool) -> tuple[Any, dict[str, Array]]:
+def _join_graphs(
+    members: list[tuple[portable_model.PortableModel, float]], k: int, int8: bool
+) -> tuple[Any, dict[str, Array]]:
     """Return the ONNX model of a weighted sum of models, without its arrays, and the arrays."""
     from onnx.parser import parse_model
 
@@ -180,7 +177,7 @@ def _write_all(contents: dict[Path, Iterable[bytes | memoryview]]) -> None:
 
 
 def _split_names(
-    model: PortableModel, features: list[str] | None, out: Path
+    model: portable_model.PortableModel, features: list[str] | None, out: Path
 ) -> tuple[dict[str, str], dict[Path, Iterable[bytes | memoryview]]]:
     """Return names of labels and features: those inside the file, and the contents of files beside it."""
     inline_names, contents = dict[str, str](), dict[Path, Iterable[bytes | memoryview]]()

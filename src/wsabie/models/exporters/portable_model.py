@@ -2,33 +2,39 @@
 
     x' = scaled row;   p = x' V + c;   [p = a mix of given vectors];   s = similarity(p, W) + b;   the k best
 
-Linear models have no W: their p are the scores. `wsabie.models.exporters.export_formats` writes this in several
-formats.
+Linear models have no W: their p are the scores. `write_numpy_arrays` writes this as plain arrays with an example
+program, `wsabie.models.exporters.onnx_model` as a graph.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Int64
 from wsabie.core.errors import InputError
+from wsabie.core.machine import collect_versions
 from wsabie.embedding.joint_space import SimilarityName
+from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.row_scaling import RowScaling
+from wsabie.models.baselines import NearestMean
 from wsabie.models.devise import Devise
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.estimator_specs import find_name
+from wsabie.models.exporters.export_formats import render_template
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
-from wsabie.models.nearest_mean import NearestMean
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.ridge import Ridge
 from wsabie.models.softmax import Softmax
 from wsabie.models.stacking.fusion import Fusion
 from wsabie.models.word_vector_ranker import Conse, WordVectorRanker
 from wsabie.search.search_arrays import find_far_centre
+from wsabie.storage.atomic_files import create_folder
 
 
 @dataclass(frozen=True)
@@ -193,10 +199,8 @@ def _convert_ridge(model: Ridge) -> PortableModel:
 def _convert_conse(model: Conse) -> PortableModel:
     classifier, top = _convert_softmax(model.classifier_), min(model.top, len(model.targets_))
     labels = _build_model(model, classifier.features, model.classifier_.scaling_).labels
-    arrays = _build_term_table(model)
-    return replace(
-        classifier, kind=model.kind, labels=labels, log_softmax=False, top=top, targets=model.targets_, **arrays
-    )
+    arrays = _build_term_table(model) | {"targets": model.targets_}
+    return replace(classifier, kind=model.kind, labels=labels, log_softmax=False, top=top, **arrays)
 
 
 def _build_model(model: Any, features: Float32, scaling: RowScaling | None = None, **steps: Any) -> PortableModel:
@@ -243,3 +247,29 @@ _KINDS: dict[type[LabelModel], Callable[[Any], PortableModel]] = {
     NearestMean: _convert_nearest_mean,
     Ridge: _convert_ridge,
 }
+
+
+def write_numpy_arrays(annotator: Annotator, out: Path) -> list[Path]:
+    """Write the folder and return its files.
+
+    Raises
+    ------
+    InputError
+        The model is of another kind, or the folder cannot be written.
+    """
+    model, feature_names = build_portable_model(annotator.model), annotator.feature_names
+    arrays = collect_arrays(model)
+    names = {"labels.txt": model.labels, **({} if feature_names is None else {"features.txt": feature_names})}
+    files = [*(f"{name}.npy" for name in arrays), *names, "predict.py"]
+    sizes = {"n_labels": sum(map(bool, model.labels)), "version": collect_versions()["wsabie"]}
+    texts = {file: "".join(f"{' '.join(name.split())}\n" for name in listed) for file, listed in names.items()}
+    texts["predict.py"] = render_template("predict.py", model=model, arrays=sorted(arrays))
+    texts["README.md"] = render_template("arrays.md", model=model, files=files, **sizes)
+    with create_folder(out) as draft:
+        for name, array in arrays.items():
+            content = BytesIO()  # np.save to a file would hide that a disk is full
+            np.save(content, array, allow_pickle=False)
+            (draft / f"{name}.npy").write_bytes(content.getbuffer())
+        for file, text in texts.items():
+            (draft / file).write_text(text, encoding="utf-8")
+    return [out / file for file in [*files, "README.md"]]

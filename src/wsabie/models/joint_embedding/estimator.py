@@ -18,13 +18,7 @@ from wsabie.models.base.label_model import PointTransformer
 from wsabie.models.base.ridge_start import place_at_ridge
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding.drift import BatchReport
-from wsabie.models.joint_embedding.replay import (
-    ReplayBuffer,
-    Size,
-    average_weights,
-    check_buffer_size,
-    refit_new_labels,
-)
+from wsabie.models.joint_embedding.replay import ReplayBuffer, Size, average_weights, check_size, refit_new_labels
 from wsabie.models.joint_embedding.updates import UpdatableModel
 from wsabie.models.joint_embedding.warm_start import build_warm_space, place_new_labels
 from wsabie.storage.model_folder import ModelState
@@ -231,7 +225,7 @@ class Wsabie(PointTransformer, UpdatableModel):
             self.init_model is not self, "init_model is this model itself; give another one, or go on with partial_fit"
         )
         super().check_parameters()
-        check_buffer_size(self.replay)
+        check_size(self.replay)
         if self.init_model is not None:
             require(self.init_labels is None, "init_model and init_labels both say where labels begin; leave one out")
             _check_init_model(self, self.init_model)

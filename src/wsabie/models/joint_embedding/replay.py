@@ -178,13 +178,8 @@ class ReplayBuffer:
         stored_rows = np.sort(order[:size])
         old_ids, new_ids = stored_rows[stored_rows < n_old], stored_rows[stored_rows >= n_old] - n_old
         rows = _stack_rows(take_rows(self.rows, old_ids), _convert_to_half(take_rows(inputs, new_ids)))
-        return replace(
-            merged,
-            rows=rows,
-            Y=merged.Y[stored_rows],
-            weights=merged.weights[stored_rows],
-            tickets=merged.tickets[stored_rows],
-        )
+        weights, tickets = merged.weights[stored_rows], merged.tickets[stored_rows]
+        return replace(merged, rows=rows, Y=merged.Y[stored_rows], weights=weights, tickets=tickets)
 
     def renumber_labels(self, current_ids: Int64) -> Self:
         """Return a buffer after merges and removals; `current_ids` has the new number of each label, or -1."""
@@ -197,9 +192,8 @@ class ReplayBuffer:
     def tensors(self) -> dict[str, Array]:
         """Return the arrays by their names in a model folder."""
         labels = (self.Y.indptr.astype(np.int64), self.Y.indices.astype(np.int32), self.Y.data.astype(np.int8))
-        arrays = dict(
-            zip(_NAMES, (*labels, self.weights, self.tickets, self.label_counts, self.feature_counts), strict=True)
-        )
+        columns = (*labels, self.weights, self.tickets, self.label_counts, self.feature_counts)
+        arrays = dict(zip(_NAMES, columns, strict=True))
         if isinstance(self.rows, Csr):
             arrays |= {f"rows/{name}": part for name, part in self.rows._asdict().items()}
         else:
@@ -269,19 +263,16 @@ def refit_new_labels(
     new_points, old_points = space.compute_points(rows.inputs), space.compute_points(old_buffer._decode_rows())
     inner = space.similarity == "dot"  # for other similarities a mean point has no mean score
     centre = old_buffer.estimate_mean(old_points) if inner else np.zeros_like(new_points[0])
-    level = (
-        np.einsum("ij,j->i", space.labels, centre) + space.bias
-    )  # einsum, because threads of a library would change the sums
+    # einsum, because threads of a library would change the sums
+    level = np.einsum("ij,j->i", space.labels, centre) + space.bias
     level[new] = estimate_score_level(level, new_buffer.label_counts, old, new)
     centred_points = np.concatenate([new_points, old_points])
     centred_points -= centre
     label_space = replace(space, features=centred_points, labels=space.labels.copy(), bias=level, frozen=(True, False))
     data = old_buffer.build_point_data(rows, pair_weighting, trainer.settings.seed, REFIT_FACTOR if inner else 1)
     Trainer(trainer.settings, progress=trainer.progress).train(label_space, data)
-    space.labels[new], space.bias[new] = (
-        label_space.labels[new],
-        label_space.bias[new] - np.einsum("ij,j->i", label_space.labels[new], centre),
-    )
+    space.labels[new] = label_space.labels[new]
+    space.bias[new] = label_space.bias[new] - np.einsum("ij,j->i", label_space.labels[new], centre)
 
 
 def estimate_score_level(level: Float32, row_counts: Int64, old: Bool, new: Bool) -> Float32:
@@ -317,7 +308,7 @@ def _compute_old_share(old_counts: Int64, new_counts: Int64) -> Float32:
     return (old_counts / np.maximum(old_counts + NEW_ROW_WEIGHT * (new_counts - old_counts), 1)).astype(np.float32)
 
 
-def check_buffer_size(size: Any) -> None:
+def check_size(size: Any) -> None:
     """Raise InputError for an invalid size of a buffer."""
     is_count = is_whole(size) and 1 <= size <= MAX_ROWS
     message = f'replay is {size!r}; choose a number of rows from 1 to {MAX_ROWS:,}, "auto", or None for no buffer'

@@ -20,7 +20,7 @@ from wsabie.models.base.label_model import Candidates, Exclusion
 from wsabie.models.base.trained_model import TrainedModel
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding.drift import MAX_REPORTS, BatchReport, measure_movement, report_batch
-from wsabie.models.joint_embedding.replay import ReplayBuffer, Size, check_buffer_size
+from wsabie.models.joint_embedding.replay import ReplayBuffer, Size, check_size
 from wsabie.models.joint_embedding.warm_start import copy_for_training, place_new_features
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.label_index import LabelSearchIndex
@@ -85,7 +85,7 @@ class UpdatableModel(TrainedModel):
         """
         check_types(type(self), {**self.get_params(deep=False), "epochs": epochs})
         check_training(self._list_parameters())
-        check_buffer_size(self.replay)
+        check_size(self.replay)
         if not hasattr(self, "space_"):
             return self._fit_first(epochs, X, Y, sample_weight=sample_weight, label_names=label_names)
         inputs = self._check_rows(X)
@@ -137,7 +137,7 @@ class UpdatableModel(TrainedModel):
         >>> len(model.fill_replay_buffer(np.eye(3), ["red", "green", "blue"]).replay_buffer_)
         2
         """
-        check_buffer_size(self.replay)
+        check_size(self.replay)
         require(self.replay is not None, "the model keeps no rows; set replay to how many it should keep")
         inputs = self.scaling_(self._check_rows(X))
         targets = self._build_truth(Y, count_rows(inputs))
@@ -327,7 +327,8 @@ class UpdatableModel(TrainedModel):
             row_counts = np.ones(len(edited))
             if memory is not None:
                 row_counts[: len(memory.label_counts)] = memory.label_counts
-            shares = _compute_shares(row_counts[all_of])
+            counts = row_counts[all_of]
+            shares = counts / counts.sum() if counts.sum() else np.full(len(counts), 1 / len(counts))
             space.labels[into] = _average_points(space.labels[all_of], shares, scaled=space.similarity != "euclidean")
             space.bias[into] = shares @ space.bias[all_of]
             if calibration is not None and calibration.label_offsets is not None:
@@ -341,11 +342,6 @@ class UpdatableModel(TrainedModel):
         changed = retired_ids if into is None else np.append(retired_ids, into)
         if index is not None and (followed := index.follow_changes(self.exact_index(), changed)) is not None:
             self.use_index(followed)
-
-
-def _compute_shares(counts: Float64) -> Float64:
-    """Return weights that add up to 1; equal ones if all counts are 0."""
-    return counts / counts.sum() if counts.sum() else np.full(len(counts), 1 / len(counts))
 
 
 def _average_points(points: Float32, shares: Float64, *, scaled: bool) -> Float64:

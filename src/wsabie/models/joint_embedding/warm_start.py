@@ -1,28 +1,24 @@
 """Warm start: a model begins with the space of a fitted one, with the same labels and features."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
-from wsabie.core.arrays import Csr, Int64, Matrix
+from wsabie.core.arrays import Csr, Int64
 from wsabie.core.errors import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.tables import draw_gaussian
-from wsabie.models.base.feature_matrix import FeatureMatrix
+from wsabie.models.base.feature_matrix import FeatureMatrix, RowParts
 from wsabie.models.base.trained_model import TrainedModel
 
 Model = TypeVar("Model", bound=TrainedModel)
 
 
 def copy_for_training(
-    space: JointSpace,
-    n_labels: int,
-    rows: Iterable[tuple[FeatureMatrix, Matrix]],
-    seed: int,
-    unseen: Int64 | None = None,
+    space: JointSpace, n_labels: int, rows: RowParts, seed: int, unseen: Int64 | None = None
 ) -> JointSpace:
     """Return a copy of the space with `n_labels` labels in padded memory.
 
@@ -104,7 +100,7 @@ def build_warm_space(model: TrainedModel, start: TrainedModel, n_features: int) 
     return warm_space
 
 
-def place_new_labels(model: TrainedModel, start: TrainedModel, rows: Iterable[tuple[FeatureMatrix, Matrix]]) -> None:
+def place_new_labels(model: TrainedModel, start: TrainedModel, rows: RowParts) -> None:
     """Put labels that `start` lacks at the mean of the points of their rows."""
     shared_ids, _ = _match_labels(model, start)
     new_ids = np.setdiff1d(np.arange(len(model.vocabulary_)), shared_ids)

@@ -10,7 +10,7 @@ from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import require
 from wsabie.core.validation import check_positive_integer
 from wsabie.embedding.joint_space import SimilarityName
-from wsabie.embedding.parts_space import PartsSpace
+from wsabie.embedding.relation_spaces import PartsSpace
 from wsabie.evaluation.quadruplets import compute_rank_metrics
 from wsabie.models.base.feature_matrix import iterate_row_ranges
 from wsabie.models.joint_embedding.estimator import Wsabie
@@ -350,20 +350,13 @@ class PairRanker(Wsabie):
 
         words = np.ascontiguousarray(self.words_[:, : self.dim])
         with self._start_threads(len(labels)) as threads:
-            scores: Float32 = compute_all_scores(
-                Dot(words, np.zeros(len(words), np.float32)), words[labels], threads=threads.n
-            )
-        return scores
+            return compute_all_scores(Dot(words, np.zeros(len(words), np.float32)), words[labels], threads=threads.n)
 
     def _get_pair_index(self) -> LabelPairIndex:
         """Return the index that ranks pairs of labels, built once for fitted tables and scoring parameters."""
         known_couples, offset = self._find_scored_couples()
-        scoring = (
-            self._get_score_weight(),
-            offset,
-            self.same,
-            None if known_couples is None else known_couples.tobytes(),
-        )
+        couples = None if known_couples is None else known_couples.tobytes()
+        scoring = self._get_score_weight(), offset, self.same, couples
         space = PartsSpace(self.space_, self.words_, float(self.relation_weight))
         return self._build_once("_paired", self.words_, lambda: self._build_pair_index(space), scoring)
 
@@ -380,9 +373,7 @@ class PairRanker(Wsabie):
 
 
 def _are_pairs(value: object) -> bool:
-    return isinstance(value, (list, tuple)) and all(
-        isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in value
-    )
+    return isinstance(value, list | tuple) and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value)
 
 
 class QuadrupletTest(NamedTuple):

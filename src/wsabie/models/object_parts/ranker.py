@@ -14,7 +14,7 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.embedding.parts_space import PartsSpace
+from wsabie.embedding.relation_spaces import PartsSpace
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, take_rows
 from wsabie.models.base.hyperparameters import is_finite_number
 from wsabie.models.base.label_matrix import Labels
@@ -251,9 +251,8 @@ init_scale, init_labels, patience, threads, deterministic, seed
             require(metric != PAIRS, message)
             return pictures
         quadruplets = Quadruplets(truth, relations).sample(max_rows, np.random.default_rng([self.seed, 4]))
-        return PairMonitor(
-            pictures, self.scaling_(inputs), quadruplets, self._build_pair_index, decides=metric == PAIRS
-        )
+        rows = self.scaling_(inputs)
+        return PairMonitor(pictures, rows, quadruplets, self._build_pair_index, decides=metric == PAIRS)
 
     def list_unused_relations(self) -> list[tuple[str, str]]:
         """Return relations that training left out because no two pictures have their labels.

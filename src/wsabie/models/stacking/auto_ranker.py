@@ -14,10 +14,10 @@ from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.models.base.hyperparameters import WEIGHT_TRIALS, TrainingShape, default_epochs, default_linear_epochs
 from wsabie.models.base.label_matrix import Labels, count_label_rows
 from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ranking
+from wsabie.models.baselines import NearestMean
 from wsabie.models.estimator_specs import find_name
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import RIDGE_DIRECTIONS, LinearRanker
-from wsabie.models.nearest_mean import NearestMean
 from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.ridge import MAX_EXACT_FEATURES, Ridge
@@ -332,13 +332,8 @@ class AutoRanker(HoldoutModel):
         dict
             Facts of the best model, and "trials".
         """
-        best = self._get_best_model()
-        return {
-            **best.facts(),
-            "kind": find_name(best),
-            "list_length": self.k,
-            "trials": [asdict(trial) for trial in self.trials_],
-        }
+        best, trials = self._get_best_model(), [asdict(trial) for trial in self.trials_]
+        return {**best.facts(), "kind": find_name(best), "list_length": self.k, "trials": trials}
 
     def to_state(self) -> ModelState:
         """Return the kept model as JSON-able config and named arrays.

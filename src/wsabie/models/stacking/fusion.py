@@ -19,11 +19,11 @@ from wsabie.features.base.feature_extractor import NestedConfig
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.score_ranker import ScoreRanker
+from wsabie.models.baselines import NearestMean
 from wsabie.models.estimator_specs import find_name
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.loader import find_model_class
-from wsabie.models.nearest_mean import NearestMean
 from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.ridge import Ridge
 from wsabie.models.stacking.holdout_scores import Fold, HoldoutModel, HoldoutScores, score_fold
@@ -208,19 +208,16 @@ class Fusion(HoldoutModel, ScoreRanker):
             "weights": self.weights_.tolist(),
             "validation_ndcg": self.validation_ndcg_,
         }
-        tensors = {
-            name: array for m, state in enumerate(states) for name, array in state.add_prefix(f"members/{m}").items()
-        }
+        parts = [state.add_prefix(f"members/{m}") for m, state in enumerate(states)]
+        tensors = {name: array for part in parts for name, array in part.items()}
         return ModelState(self.kind, config, tensors)
 
     @classmethod
     def from_state(cls, state: ModelState) -> Self:
         model, fields = cls._restore_config(state.config), read_config(FusionConfig, state.config)
         model.members_ = [
-            find_model_class(member.kind).from_state(
-                state.select_prefix(f"members/{number}", member.kind, member.config)
-            )
-            for number, member in enumerate(fields.members)
+            find_model_class(member.kind).from_state(state.select_prefix(f"members/{m}", member.kind, member.config))
+            for m, member in enumerate(fields.members)
         ]
         for member in model.members_:
             if list(member.vocabulary_) != list(model.vocabulary_) or member.n_features_in_ != model.n_features_in_:
