@@ -14,7 +14,7 @@ from pathlib import Path
 from PIL import Image
 
 from benchmarks.machine import describe_machine
-from benchmarks.service_pages import ROOT, pictures, serve
+from benchmarks.service_pages import N_PICTURES, ROOT, pictures, serve
 
 SCREENSHOTS = {"grid": "review", "search": "search-page", "label": "labels-page", "map": "map", "training": "training"}
 """Pages that the documentation shows, and what their pictures are called there."""
@@ -25,11 +25,12 @@ LABEL = "face"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="where pictures of the pages go, as WebP")
+    parser.add_argument("--pictures", type=int, default=N_PICTURES, metavar="N", help="how many there are")
     options = parser.parse_args()
     print(describe_machine())
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "emoji"
-        pictures(folder)
+        pictures(folder, options.pictures)
         start = time.perf_counter()
         for command in ("init", "train"):
             run("collection", command, folder)

@@ -47,9 +47,9 @@ def main() -> None:
             subprocess.run(["node", "tests/paint.mjs", address], cwd=ROOT / "web", check=True)
 
 
-def pictures(folder: Path) -> None:
-    """1,000 emoji, two thirds of them with tags."""
-    rows = pq.read_table(get_sample_path("emoji"), columns=["image", "labels"]).slice(0, N_PICTURES).to_pylist()
+def pictures(folder: Path, n: int = N_PICTURES) -> None:
+    """So many emoji, two thirds of them with tags."""
+    rows = pq.read_table(get_sample_path("emoji"), columns=["image", "labels"]).slice(0, n).to_pylist()
     (folder / FIRST).mkdir(parents=True)
     with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file)

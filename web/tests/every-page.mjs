@@ -5,9 +5,8 @@ import { opened, PHONE, seriousFaults, WIDE } from "./chromium.mjs";
 const SMALL = { viewport: { width: 360, height: 740 } };
 const ZOOMED = { viewport: { width: 720, height: 450 } }; // 200 %
 const MIDDLE = { viewport: { width: 1000, height: 700 } };
-/** Screens, and the colours each is looked at in; it is loaded in the first. */
-const SCREENS = [[WIDE, ["light", "dark"]], [PHONE, ["dark", "light"]], [SMALL, ["light"]], [ZOOMED, ["light"]], [MIDDLE, ["dark"]]];
-const AT_ONCE = 3;
+/** Screens, the colours each is looked at in, of which the first loads it, and the screens that it becomes afterwards. */
+const SCREENS = [[WIDE, ["light", "dark"], [ZOOMED, MIDDLE]], [PHONE, ["dark", "light"], [SMALL]]];
 /** Swagger writes its fields beside their names, and no setting of it makes labels of these. */
 const SWAGGERS_OWN = ["label", "select-name"];
 
@@ -26,7 +25,7 @@ async function addresses(base) {
 }
 
 /** Each address in one page of this screen, as somebody sees it who comes for the first time: nothing is kept of the last one. */
-async function lookAtAll(browser, base, addresses, screen, colours) {
+async function lookAtAll(browser, base, addresses, screen, colours, others) {
   const { context, page, faults } = await opened(browser, base, screen);
   const cdp = await context.newCDPSession(page);
   await cdp.send("Network.setCacheDisabled", { cacheDisabled: true });
@@ -40,34 +39,44 @@ async function lookAtAll(browser, base, addresses, screen, colours) {
   for (const address of addresses) {
     await page.goto("about:blank");
     faults.length = 0;
-    await look(page, faults, address, screen, colours);
+    await look(page, faults, address, screen, colours, others);
   }
   await context.close();
 }
 
-async function look(page, faults, address, screen, colours) {
+async function look(page, faults, address, screen, colours, others) {
   const swagger = address === "/docs";
+  await page.setViewportSize(screen.viewport);
   await page.emulateMedia({ colorScheme: colours[0] });
   await page.goto(address);
   await page.waitForLoadState("networkidle");
   if (swagger) await page.locator(".swagger-ui .opblock").first().waitFor();
   await page.waitForTimeout(200);
   for (const colorScheme of colours) {
-    const where = `${address} at ${screen.viewport.width} pixels, ${colorScheme}`;
-    await shown(page, colorScheme, swagger);
-    assert.deepEqual(await seriousFaults(page), [], where);
-    assert.deepEqual(faults, [], where);
-    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `${where}: too wide`);
-    const sideways = await page.evaluate(() =>
-      [...document.querySelectorAll("*")]
-        .filter((one) => one.clientWidth > 1 && one.scrollWidth > one.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(one).overflowX))
-        .map((one) => one.className),
-    );
-    if (!swagger) assert.deepEqual(sideways, [], `${where}: these have to be moved sideways`);
+    await examine(page, faults, address, screen, colorScheme);
     const shifted = await page.evaluate(() => window.shifted);
-    if (!swagger) assert.ok(shifted < 0.1, `${where}: what is seen jumps (${shifted.toFixed(3)})`);
+    if (!swagger) assert.ok(shifted < 0.1, `${address}, ${colorScheme}: what is seen jumps (${shifted.toFixed(3)})`);
+  }
+  for (const other of others) {
+    await page.setViewportSize(other.viewport);
+    await examine(page, faults, address, other, colours[1]);
   }
   if (swagger && screen === WIDE) await operations(page, colours);
+}
+
+async function examine(page, faults, address, screen, colorScheme) {
+  const swagger = address === "/docs";
+  const where = `${address} at ${screen.viewport.width} pixels, ${colorScheme}`;
+  await shown(page, colorScheme, swagger);
+  assert.deepEqual(await seriousFaults(page), [], where);
+  assert.deepEqual(faults, [], where);
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `${where}: too wide`);
+  const sideways = await page.evaluate(() =>
+    [...document.querySelectorAll("*")]
+      .filter((one) => one.clientWidth > 1 && one.scrollWidth > one.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(one).overflowX))
+      .map((one) => one.className),
+  );
+  if (!swagger) assert.deepEqual(sideways, [], `${where}: these have to be moved sideways`);
 }
 
 /** The page in these colours, when none of them fades any longer; Swagger takes them by a script. */
@@ -114,9 +123,5 @@ async function brokenPage(browser, base) {
 export async function everyPage(browser, base) {
   await brokenPage(browser, base);
   const pages = await addresses(base);
-  const left = [...SCREENS];
-  const worker = async () => {
-    while (left.length) await lookAtAll(browser, base, pages, ...left.shift());
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  await Promise.all(SCREENS.map((screen) => lookAtAll(browser, base, pages, ...screen)));
 }
