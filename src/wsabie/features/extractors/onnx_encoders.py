@@ -7,6 +7,7 @@ among sentence vectors by class names (`ConseEncoder`; Norouzi et al. 2014) and 
 
 import json
 from dataclasses import KW_ONLY, asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -283,6 +284,15 @@ TOP = 10
 """Classes whose names are joined; T of the paper."""
 
 
+@cache
+def _encode_class_names() -> Float32:
+    """Return the vectors of the network's 1,000 class names; encoding them takes a second."""
+    encoder = SentenceEncoder()
+    from wsabie_lite0 import CLASS_NAMES_FILE
+
+    return encoder.encode(CLASS_NAMES_FILE.read_text(encoding="utf-8").splitlines())
+
+
 @dataclass(eq=False, repr=False)
 class ConseEncoder(Lite0Encoder):
     """Convex combination of class names: photos as points among the vectors of a sentence encoder.
@@ -323,10 +333,7 @@ class ConseEncoder(Lite0Encoder):
 
     def _get_vectors(self) -> Float32:
         if not hasattr(self, "vectors_"):
-            encoder = SentenceEncoder()
-            from wsabie_lite0 import CLASS_NAMES_FILE
-
-            self.vectors_ = encoder.encode(CLASS_NAMES_FILE.read_text(encoding="utf-8").splitlines())
+            self.vectors_ = _encode_class_names()
         return self.vectors_
 
     def _dump_tensors(self) -> dict[str, Array]:
