@@ -52,7 +52,7 @@ $(PAGES): $(MODULES) $(wildcard web/*.html web/*.ts web/*.json) $(shell find web
 	@cd web && npm run --silent build -- --logLevel warn
 	@touch $@
 
-types: setup  ## write the types of the pages (web/src/api/types.ts) from the schemas of the service
+types: $(VENV)/.developer $(MODULES)  ## write the types of the pages (web/src/api/types.ts) from the schemas of the service
 	@$(TYPES)
 
 demo: $(STAMP)  ## train on the bundled pictures, compare with baselines, write a report

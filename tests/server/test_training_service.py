@@ -14,7 +14,12 @@ from tests.server.test_collection_service import list_untagged_items
 
 from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.jobs import queue
+from wsabie.features.encoders.encoder_list import HUB_ENCODERS
+from wsabie.features.encoders.encoder_store import install_encoder
+from wsabie.features.extractor_choice import is_network_installed
 from wsabie.storage.atomic_files import lock_file
+
+TINY_ENCODERS = Path(__file__).parents[1] / "features/encoders/tiny"
 
 
 def wait_for_job(service: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
@@ -33,6 +38,14 @@ def start_job(service: httpx.Client, kind: str, **options: Any) -> dict[str, Any
     answer = service.post("/api/v1/jobs", json={"kind": kind, "options": options})
     assert answer.status_code == 200, answer.text
     return answer.json()  # type: ignore[no-any-return]
+
+
+def test_installed_encoders_are_offered(api: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSABIE_ENCODERS", str(tmp_path / "encoders"))
+    packaged = ["lite0"] if is_network_installed() else []
+    assert api.get("/api/v1/models").json()["encoders"] == packaged
+    install_encoder(HUB_ENCODERS["clip-base"], TINY_ENCODERS / "clip-base")
+    assert api.get("/api/v1/models").json()["encoders"] == [*packaged, "clip-base"]
 
 
 def test_forecast_describes_the_next_training(api: TestClient) -> None:

@@ -184,7 +184,7 @@ function models(): { models: { id: number }[] } & Record<string, unknown> {
     figures: { items: 7_000, now: { MAP: 0.37 + id / 100, "p@1": 0.55, "p@5": 0.31 }, before: null },
   });
   const outlook = { decisions: 33, method: "corrections", reason: "31 items were decided about since model 3 learnt" };
-  return { models: [model(3, 2), model(2, null)], removed: [1], rollback: { entry: 1, model: 2 }, forecast: outlook };
+  return { models: [model(3, 2), model(2, null)], removed: [1], rollback: { entry: 1, model: 2 }, forecast: outlook, encoders: ["lite0", "dinov2-small"] };
 }
 
 function started(kind: Job["kind"]): Job {

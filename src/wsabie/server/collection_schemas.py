@@ -164,6 +164,7 @@ class ModelList(ResponseModel):
     removed: list[int] = Field(description="Ids of removed items.")
     rollback: Rollback | None
     forecast: RetrainForecast
+    encoders: list[str] = Field(description="Names of the image encoders on this machine.")
 
 
 class ItemCounts(ResponseModel):

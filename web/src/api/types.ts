@@ -703,7 +703,7 @@ export interface paths {
         };
         /**
          * List Models
-         * @description List usable models, newest first, with the rollback and a forecast of the next training.
+         * @description List usable models, newest first, with the rollback, a forecast of the next training and its encoders.
          */
         get: operations["list_models"];
         put?: never;
@@ -1471,6 +1471,8 @@ export interface components {
             removed: number[];
             rollback: components["schemas"]["Rollback"] | null;
             forecast: components["schemas"]["RetrainForecast"];
+            /** @description Names of the image encoders on this machine. */
+            encoders: string[];
         };
         /** @description Model of a collection. */
         ModelSummary: {

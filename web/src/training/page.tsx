@@ -20,13 +20,17 @@ import { ModelsCard } from "./models";
 import { parseModelIds, findComparisonJob, describeMissing } from "./messages";
 
 /** Features of pictures by name; the first keeps those of the model in use. */
-const FEATURES = [
-  ["", "as before"],
-  ["auto", "the best installed"],
-  ["lite0", "network for photos"],
-  ["lite0,colour", "network and colours"],
-  ["visual-words", "visual words"],
-] as const;
+function listFeatures(encoders: readonly string[]): [name: string, title: string][] {
+  return [
+    ["", "as before"],
+    ["auto", "the best installed"],
+    ...encoders.flatMap((name): [string, string][] => [
+      [name, name],
+      [`${name},colour`, `${name} and colours`],
+    ]),
+    ["visual-words", "visual words"],
+  ];
+}
 
 export function TrainingPage(): ReactNode {
   const version = `${useStore(collectionVersion)} ${useStore(answerCount)}`;
@@ -122,7 +126,7 @@ function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readon
         <label className="field-inline">
           <span>Features</span>
           <select value={features} onChange={(event) => setFeatures(event.target.value)}>
-            {FEATURES.map(([name, title]) => (
+            {listFeatures(models.encoders).map(([name, title]) => (
               <option key={name} value={name}>
                 {title}
               </option>

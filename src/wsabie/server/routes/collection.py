@@ -18,6 +18,8 @@ from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.collection.registry.thresholds import PRECISIONS
 from wsabie.core.errors import WsabieError
 from wsabie.core.json_conversion import JsonObject
+from wsabie.features.encoders.encoder_list import ENCODERS
+from wsabie.features.encoders.encoder_store import is_encoder_installed
 from wsabie.server import collection_schemas as schemas
 from wsabie.server.dependencies import Context, OpenCollection, PathId, Reader, Writer, get_role
 from wsabie.server.strict_routes import make_router
@@ -53,12 +55,13 @@ def get_facets(collection: OpenCollection) -> overview.Facets:
 
 @router.get("/models", response_model=schemas.ModelList)
 def list_models(collection: OpenCollection) -> JsonObject:
-    """List usable models, newest first, with the rollback and a forecast of the next training."""
+    """List usable models, newest first, with the rollback, a forecast of the next training and its encoders."""
     return {
         "models": model_registry.list_models(collection),
         "removed": model_registry.list_removed_models(collection),
         "rollback": model_registry.find_rollback(collection),
         "forecast": training.forecast_training(collection),
+        "encoders": [encoder.name for encoder in ENCODERS if is_encoder_installed(encoder)],
     }
 
 
