@@ -124,7 +124,7 @@ def test_the_same_export_again(
         "wsabie.collection.db.database.upgrade_schema",
         "wsabie.collection.folder.collection.begin_write",
         "wsabie.collection.folder.collection_file.write_text",
-        "wsabie.collection.scan.scanner.write_block",
+        "wsabie.collection.scan.scan_writer.write_block",
     ],
 )
 def test_a_collection_that_was_half_made(tmp_path: Path, at: str) -> None:

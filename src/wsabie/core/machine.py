@@ -1,4 +1,4 @@
-"""Resources of this machine, the versions that run on it, and packages that extras bring."""
+"""Resources of this machine, and the versions that run on it."""
 
 import getpass
 import os
@@ -7,12 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-
-from wsabie.core.errors import InputError
 
 _REPORTED = ("wsabie", "numpy", "scipy", "scikit-learn", "numba", "pyarrow", "pillow")
 
@@ -89,33 +86,3 @@ def _controller() -> Any:
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
-
-
-def import_optional(module: str, need: str, extra: str, remedy: str = "") -> Any:
-    """Import a module of an optional package.
-
-    Parameters
-    ----------
-    module : str
-    need : str
-        Who needs the package, by its name: "tuning needs Optuna".
-    extra : str
-        Extra of `pip install` that brings it.
-    remedy : str
-        Another way out, for the end of the sentence.
-
-    Raises
-    ------
-    InputError
-        The package is not installed, or a library that it needs is missing.
-
-    Examples
-    --------
-    >>> import_optional("nothing", "drawing needs Nothing", "draw")
-    Traceback (most recent call last):
-    wsabie.core.errors.InputError: drawing needs Nothing, which is not installed; run: pip install 'wsabie[draw]'
-    """
-    try:
-        return import_module(module)
-    except (ImportError, OSError) as error:  # soundfile raises OSError where libsndfile is missing
-        raise InputError(f"{need}, which is not installed; run: pip install 'wsabie[{extra}]'{remedy}") from error

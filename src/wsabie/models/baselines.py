@@ -8,9 +8,10 @@ from sklearn.preprocessing import normalize
 from wsabie.core.arrays import Array, Float32, Matrix
 from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, count_rows, dump_matrix
+from wsabie.models.base import feature_matrix
+from wsabie.models.base.feature_matrix import FeatureMatrix
 from wsabie.models.base.label_matrix import count_label_rows
-from wsabie.models.base.row_scaling import Scaling, index_by_feature, multiply_rows, restore_table, scale_to_unit
+from wsabie.models.base.row_scaling import Scaling, scale_to_unit
 from wsabie.models.base.score_ranker import OneStepRanker, ScaledRanker
 from wsabie.storage.schema_validation import check_array
 
@@ -46,19 +47,19 @@ class NearestMean(ScaledRanker):
     scaling: Scaling = "tfidf"
 
     def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
-        rows = convert_to_matrix(scale_to_unit(inputs), self.n_features_in_)
+        rows = feature_matrix.convert_to_matrix(scale_to_unit(inputs), self.n_features_in_)
         sums = (targets > 0).astype(np.float32).T @ rows
-        self.means_ = index_by_feature(normalize(sums).astype(np.float32))
+        self.means_ = feature_matrix.index_by_feature(normalize(sums).astype(np.float32))
 
     def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
-        return multiply_rows(scale_to_unit(self.scaling_(inputs)), self.means_, len(self.vocabulary_))
+        return feature_matrix.multiply_rows(scale_to_unit(self.scaling_(inputs)), self.means_, len(self.vocabulary_))
 
     def _dump_tensors(self) -> dict[str, Array]:
-        return {**super()._dump_tensors(), **dump_matrix("means", self.means_)}
+        return {**super()._dump_tensors(), **feature_matrix.dump_matrix("means", self.means_)}
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
-        self.means_ = restore_table("means", tensors, (len(self.vocabulary_), self.n_features_in_))
+        self.means_ = feature_matrix.restore_table("means", tensors, (len(self.vocabulary_), self.n_features_in_))
 
 
 class Popularity(OneStepRanker):
@@ -81,10 +82,10 @@ class Popularity(OneStepRanker):
     kind = "popularity"
 
     def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
-        self.share_ = (count_label_rows(targets) / count_rows(inputs)).astype(np.float32)
+        self.share_ = (count_label_rows(targets) / feature_matrix.count_rows(inputs)).astype(np.float32)
 
     def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
-        return np.tile(self.share_, (count_rows(inputs), 1))
+        return np.tile(self.share_, (feature_matrix.count_rows(inputs), 1))
 
     def _dump_tensors(self) -> dict[str, Array]:
         return {"share": self.share_}

@@ -40,7 +40,7 @@ class FullRankConfig:
     """The part of a folder's config beside those of the two terms."""
 
     parameters: JsonObject
-    given: dict[str, bool]
+    custom_terms: dict[str, bool]
     blend: float
     searched: list[tuple[float, float]]
     validation_map: float | None
@@ -283,7 +283,7 @@ class FullRank(ScoreRanker):
         state = {"embedding": self.embedding_.to_state(), "linear": self.linear_.to_state()}
         config = {
             "parameters": to_json_value({name: getattr(self, name) for name in ("blend", "joint", "threads", "seed")}),
-            "given": {name: getattr(self, name) is not None for name in state},
+            "custom_terms": {name: getattr(self, name) is not None for name in state},
             "blend": self.blend_,
             "searched": self.searched_,
             "validation_map": self.validation_map_,
@@ -299,9 +299,9 @@ class FullRank(ScoreRanker):
         linear = LinearRanker.from_state(state.select_prefix("linear", LinearRanker.kind, config["linear"]))
         if list(embedding.vocabulary_) != list(linear.vocabulary_) or embedding.n_features_in_ != linear.n_features_in_:
             raise ValueError("the two terms are of different labels or features")
-        unfitted_terms = {"embedding": Wsabie(**embedding.get_params()), "linear": LinearRanker(**linear.get_params())}
+        terms = {"embedding": Wsabie(**embedding.get_params()), "linear": LinearRanker(**linear.get_params())}
         check_parameters(cls, fields.parameters)
-        model = cls(**{name: part for name, part in unfitted_terms.items() if fields.given[name]}, **fields.parameters)
+        model = cls(**{name: part for name, part in terms.items() if fields.custom_terms[name]}, **fields.parameters)
         model.embedding_, model.linear_ = embedding, linear
         model._copy_schema(embedding)
         model.check_parameters()

@@ -118,7 +118,7 @@ def find_nearest_rows(rows: feature_matrix.FeatureMatrix, train: Matrix, n_train
     n = feature_matrix.count_rows(rows)
     heap = allocate_heap(n, k)
     for lo, hi in feature_matrix.iterate_row_ranges(n, n_train):
-        cosines = row_scaling.multiply_rows(feature_matrix.slice_rows(rows, lo, hi), train, n_train)
+        cosines = feature_matrix.multiply_rows(feature_matrix.slice_rows(rows, lo, hi), train, n_train)
         scan_topk(cosines, 0, TopKHeap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
     sort_topk(heap, 0, n)
     return heap.labels, heap.scores
@@ -164,10 +164,10 @@ class NearestNeighbours(NeighbourVotes):
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
-        self.train_ = row_scaling.restore_table("train", tensors, (self.targets_.shape[0], self.n_features_in_))
+        self.train_ = feature_matrix.restore_table("train", tensors, (self.targets_.shape[0], self.n_features_in_))
 
     def _store_rows(self, train: Matrix) -> None:
-        self.train_ = row_scaling.index_by_feature(train)
+        self.train_ = feature_matrix.index_by_feature(train)
 
     def _find_nearest(self, inputs: feature_matrix.FeatureMatrix, k: int) -> tuple[Int64, Float32]:
         rows = row_scaling.scale_to_unit(self.scaling_(inputs))
@@ -337,7 +337,7 @@ class ApproximateNeighbours(NeighbourVotes):
         if not hasattr(train, "tocsr"):
             return train[self.order_]
         largest = int(np.diff(bounds).max())
-        leaves = [row_scaling.index_by_feature(train[self.order_[lo:hi]]) for lo, hi in pairwise(bounds)]
+        leaves = [feature_matrix.index_by_feature(train[self.order_[lo:hi]]) for lo, hi in pairwise(bounds)]
         for leaf in leaves:
             leaf.resize(leaf.shape[0], largest)
         return csr_matrix(vstack(leaves, format="csr"))

@@ -12,8 +12,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from wsabie.core.arrays import Array, Csr, Float32, Matrix
 from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
-from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, dump_matrix
-from wsabie.models.base.row_scaling import Scaling, index_by_feature, multiply_rows, restore_table
+from wsabie.models.base import feature_matrix
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
+from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.storage.schema_validation import check_array
 
@@ -146,26 +147,26 @@ class Ridge(ScaledRanker):
         rows, positives = convert_to_matrix(inputs, self.n_features_in_), (targets > 0).astype(np.float32)
         with progress.stage("ridge", None, ""):
             solution = solve_ridge(rows, positives, self.penalty, self.directions, self.seed)
-        self.sums_ = index_by_feature(solution.weights)
+        self.sums_ = feature_matrix.index_by_feature(solution.weights)
         self.directions_, self.corrections_ = solution.directions, solution.corrections
         share = np.zeros(positives.shape[1]) if isinstance(inputs, Csr) else np.asarray(positives.mean(axis=0)).ravel()
         self.intercept_ = share.astype(np.float32)
 
     def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
         scaled = self.scaling_(inputs)
-        scores = multiply_rows(scaled, self.sums_, len(self.vocabulary_))
+        scores = feature_matrix.multiply_rows(scaled, self.sums_, len(self.vocabulary_))
         scores -= (convert_to_matrix(scaled, self.n_features_in_) @ self.directions_) @ self.corrections_.T
         scores += self.intercept_
         return scores
 
     def _dump_tensors(self) -> dict[str, Array]:
         corrections = {"directions": self.directions_, "corrections": self.corrections_, "intercept": self.intercept_}
-        return {**super()._dump_tensors(), **dump_matrix("sums", self.sums_), **corrections}
+        return {**super()._dump_tensors(), **feature_matrix.dump_matrix("sums", self.sums_), **corrections}
 
     def _restore_tensors(self, config: JsonObject, tensors: dict[str, Array]) -> None:
         super()._restore_tensors(config, tensors)
         n_labels, width = len(self.vocabulary_), self.n_features_in_
-        self.sums_ = restore_table("sums", tensors, (n_labels, width))
+        self.sums_ = feature_matrix.restore_table("sums", tensors, (n_labels, width))
         self.directions_ = check_array(tensors, "directions", "float32", (width, None))
         self.corrections_ = check_array(tensors, "corrections", "float32", (n_labels, self.directions_.shape[1]))
         self.intercept_ = check_array(tensors, "intercept", "float32", (n_labels,))

@@ -16,7 +16,7 @@ import numpy as np
 
 from wsabie.core.arrays import Array, Float32, Int64, UInt8, iterate_slices
 from wsabie.core.errors import require
-from wsabie.core.machine import import_optional
+from wsabie.core.optional_packages import import_optional
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.search import label_index
 from wsabie.search.exact_index import ExactIndex

@@ -11,7 +11,7 @@ from wsabie.search.exact_index import find_top_k
 from wsabie.vocabulary.word_vectors import WordVectors
 
 
-def find_label_neighbours(
+def find_vector_neighbours(
     table: ArrayLike, labels: ArrayLike, k: int = 10, *, similarity: SimilarityName = "cosine"
 ) -> tuple[Int64, Float32]:
     """Return the k labels nearest to each of some labels, without the label itself.
@@ -37,7 +37,7 @@ def find_label_neighbours(
     Examples
     --------
     >>> table = np.array([[1, 0], [0, 1], [2, 0.1]], np.float32)
-    >>> find_label_neighbours(table, [0], k=2)[0]
+    >>> find_vector_neighbours(table, [0], k=2)[0]
     array([[2, 1]])
     """
     table, labels = np.asarray(table, np.float32), np.atleast_1d(np.asarray(labels, np.int64))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Progress
-from wsabie.core.machine import import_optional
+from wsabie.core.optional_packages import import_optional
 from wsabie.features.extractors.bag_of_words import fold_text
 from wsabie.io.formats.documents import MAX_DOCUMENT_BYTES
 from wsabie.io.modalities import DOCUMENTS, detect_modality

@@ -52,7 +52,7 @@ def test_rows_are_learned_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path:
     steps = result.json["steps"]
     assert [step["rows"] for step in steps] == [500, 500, 500]
     assert sum(step["new_labels"] for step in steps) == len(wsabie.load(model).model.vocabulary_) - n_labels_before > 0
-    assert all(0.1 < step["map"] < 0.6 and step["ece"] < 0.3 and step["moved"] > 0 for step in steps)
+    assert all(0.1 < step["map"] < 0.6 and step["ece"] < 0.3 and step["movement"] > 0 for step in steps)
     info = cli("info", model, "--json").json
     assert (info["batches"], info["rows_replayed"], len(info["stream"])) == (3, info["rows_seen"], 3)
     assert "last batch" in cli("info", model).out

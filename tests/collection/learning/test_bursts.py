@@ -58,7 +58,7 @@ def test_tags_by_chance_are_not_recognised_on_other_shots_of_a_burst(collection:
     assert result.figures["now"]["p@1"] < 0.75
     with begin_read(collection.engine) as connection:
         examples = read_examples(connection)
-    held_out = dict(zip(examples.hashes, examples.held_out.tolist(), strict=True))
+    held_out = dict(zip(examples.hashes, examples.is_holdout.tolist(), strict=True))
     pairs = zip(examples.hashes, examples.leaders, strict=True)
     assert all(held_out[name] == held_out[leader] for name, leader in pairs)
 

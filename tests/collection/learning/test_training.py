@@ -59,7 +59,7 @@ def test_both_models_are_evaluated_on_the_same_items(tagged: tuple[Collection, d
     with begin_read(collection.engine) as connection:
         examples = read_examples(connection)
     low = np.array([int(name[:8], 16) / 2**32 for name in examples.hashes])
-    assert (examples.held_out == (low <= max(HELD_OUT, np.sort(low)[4]))).all()  # chosen by content alone
+    assert (examples.is_holdout == (low <= max(HELD_OUT, np.sort(low)[4]))).all()  # chosen by content alone
 
 
 def test_equal_seeds_give_equal_models(tmp_path: Path, tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
@@ -220,6 +220,6 @@ def test_tags_of_people_weigh_more_and_regions_are_excluded(
     weight = dict(zip(examples.hashes, examples.weights.tolist(), strict=True))
     assert [weight.get(names[item]) for item in (1, 2, 4, 6, 8)] == [3, 1, 1, 1, None]
     assert examples.regions == 1
-    assert not (examples.unjudged & ~examples.held_out).any()
+    assert not (examples.unjudged & ~examples.is_holdout).any()
     with pytest.raises(InputError, match="weight of 0 cannot be"):
         train_collection_model(collection, **OPTIONS, person_weight=0)

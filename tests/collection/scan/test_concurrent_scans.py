@@ -17,7 +17,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, check_database, open_collection
-from wsabie.collection.scan import scanner
+from wsabie.collection.scan import scan_writer, scanner
 from wsabie.core.execution import ProcessExecutor
 
 
@@ -36,7 +36,7 @@ def test_entries_between_scan_blocks_stay_in_order(collection: Collection, monke
     monkeypatch.setattr(scanner, "BLOCK_SIZE", 2)
     for i in range(4):
         write_picture(collection.folder / f"sea/{i}.png", i)
-    write_block = scanner.write_block
+    write_block = scan_writer.write_block
 
     def writing_too(*arguments: object) -> object:
         wrote = write_block(*arguments)  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ def test_entries_between_scan_blocks_stay_in_order(collection: Collection, monke
             decide_as_person(collection, read_rows(collection)["sea/0.png"][0], "sea", "rejected")
         return wrote
 
-    monkeypatch.setattr(scanner, "write_block", writing_too)
+    monkeypatch.setattr(scan_writer, "write_block", writing_too)
     run_scan(collection, tags="folders")
     entries = [(e.summary or e.action, e.changes) for e in reversed(read_history(collection.engine))]
     assert entries == [("a scan that was not finished", 3), ("tag", 1), ("4 new, 4 tags from files", 2)]

@@ -16,8 +16,8 @@ from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import read_history
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.scan import file_inspection, scan_writer
+from wsabie.collection.scan.move_detection import FileRecord, ItemRecord
 from wsabie.collection.scan.roots import add_root, check_folders, list_roots, read_modality
-from wsabie.collection.scan.scan_writer import FileRecord, ItemRecord
 from wsabie.core.errors import InputError
 from wsabie.storage.rejects import Rejects
 

@@ -98,7 +98,7 @@ def test_batch_is_evaluated_before_learning(tmp_path: Path) -> None:
     assert (first.unseen_labels, first.unseen_features) == (pytest.approx(0.01), pytest.approx(1 / 201))
     assert first.ece is not None
     assert first.ece < 0.1
-    assert 0 < first.moved < 0.5
+    assert 0 < first.movement < 0.5
     model.partial_fit(*words(300, 3, shift=1))  # every label's words are another's now
     model.save(tmp_path / "m")
     last = wsabie.load(tmp_path / "m").batch_reports_[-1]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _REPORT_FIELDS = {
     "rows": "rows", "new labels": "new_labels", "MAP": "map", "p@1": "p_at_1", "ECE": "ece",
-    "unseen labels": "unseen_labels", "moved": "moved", "drift": "drift",
+    "unseen labels": "unseen_labels", "movement": "movement", "drift": "drift",
 }  # fmt: skip
 """Fields of the report of a step, by the heads of their columns."""
 

@@ -38,7 +38,7 @@ class TrainingExamples(NamedTuple):
         Label ids, ascending.
     names : list of str
     weights : (n,) float32
-    held_out : (n,) bool
+    is_holdout : (n,) bool
     holdout_bound : float
         Position up to which bursts are held out (`compute_hash_positions`).
     unjudged : (n,) bool
@@ -57,7 +57,7 @@ class TrainingExamples(NamedTuple):
     labels: Int64
     names: list[str]
     weights: Float32
-    held_out: Bool
+    is_holdout: Bool
     holdout_bound: float
     unjudged: Bool
     regions: int
@@ -67,7 +67,7 @@ class TrainingExamples(NamedTuple):
     def take(self, rows: Int64 | Bool | list[int]) -> "TrainingExamples":
         """Return the examples in these rows."""
         rows = np.arange(len(self.hashes))[rows]
-        columns = {name: getattr(self, name)[rows] for name in ("Y", "weights", "held_out", "unjudged")}
+        columns = {name: getattr(self, name)[rows] for name in ("Y", "weights", "is_holdout", "unjudged")}
         hashes, leaders = ([names[i] for i in rows] for names in (self.hashes, self.leaders))
         return self._replace(hashes=hashes, leaders=leaders, **columns)
 
@@ -122,9 +122,9 @@ def _build_examples(
     positions = compute_hash_positions(leaders)
     lowest = np.unique(positions[rows[accepted]])[:MIN_HELD_OUT]
     holdout_bound = max([HELD_OUT, *lowest[-1:].tolist()])
-    held_out, unjudged = positions <= holdout_bound, unjudged & (positions <= holdout_bound)
+    is_holdout, unjudged = positions <= holdout_bound, unjudged & (positions <= holdout_bound)
     names = [names_by_id[int(n)] for n in label_ids]
-    return TrainingExamples(hashes, leaders, Y, label_ids, names, weights, held_out, holdout_bound, unjudged, 0, 0)
+    return TrainingExamples(hashes, leaders, Y, label_ids, names, weights, is_holdout, holdout_bound, unjudged, 0, 0)
 
 
 def compute_hash_positions(hashes: Sequence[str]) -> Float64:

@@ -52,10 +52,10 @@ def make_holdout_set(
         Current label ids of the models' columns.
     """
     holdout_bound = min([examples.holdout_bound, *(model.holdout_bound for model in models)])
-    held_out = examples.take((compute_hash_positions(examples.leaders) <= holdout_bound) & ~examples.unjudged)
-    columns = np.flatnonzero(np.isin(held_out.labels, np.concatenate(column_labels)))
-    names = [held_out.names[i] for i in columns]
-    return held_out._replace(Y=held_out.Y[:, columns], labels=held_out.labels[columns], names=names)
+    holdout = examples.take((compute_hash_positions(examples.leaders) <= holdout_bound) & ~examples.unjudged)
+    columns = np.flatnonzero(np.isin(holdout.labels, np.concatenate(column_labels)))
+    names = [holdout.names[i] for i in columns]
+    return holdout._replace(Y=holdout.Y[:, columns], labels=holdout.labels[columns], names=names)
 
 
 def find_tagged_rows(holdout: TrainingExamples) -> Int64:
@@ -285,7 +285,7 @@ def compare_models(
             collection.folder, f"none of the {n_unreadable:,} held-out items can be read as it was scanned"
         )
     require(n_tagged > 0, "no item with a tag was held out from all of these models; tag some more items")
-    n_trained_on = int((examples.held_out & ~examples.unjudged).sum()) - len(all_holdout.hashes)
+    n_trained_on = int((examples.is_holdout & ~examples.unjudged).sum()) - len(all_holdout.hashes)
     evaluations = []
     with progress.stage("judging", len(models), "models") as stage:
         for model, labels, X in zip(models, column_labels, rows, strict=True):

@@ -104,7 +104,7 @@ class FitResult(NamedTuple):
 
 def fit_model(examples: TrainingExamples, store: FeatureStore, dim: int, run: FitSettings) -> FitResult:
     """Fit a model from scratch; labels without a training item are left out."""
-    train, holdout = examples.take(~examples.held_out), _select_holdout(examples)
+    train, holdout = examples.take(~examples.is_holdout), _select_holdout(examples)
     columns = np.flatnonzero(np.asarray((train.Y > 0).sum(axis=0)).ravel())
     model = Wsabie(dim, epochs=run.epochs or "auto", threads=run.resources.threads, seed=run.seed)
     truth = holdout.Y[:, columns]
@@ -129,7 +129,7 @@ def update_model(
 
     The held-out items choose the epoch and calibrate the probabilities.
     """
-    train, holdout = examples.take(~examples.held_out), _select_holdout(examples)
+    train, holdout = examples.take(~examples.is_holdout), _select_holdout(examples)
     counts = np.asarray((train.Y > 0).sum(axis=0)).ravel()
     is_new = (counts > 0) & ~np.isin(examples.labels, base.labels)
     labels = np.concatenate([base.labels, examples.labels[is_new]])
@@ -156,7 +156,7 @@ def update_model(
 
 
 def _select_holdout(examples: TrainingExamples) -> TrainingExamples:
-    return examples.take(examples.held_out & ~examples.unjudged)
+    return examples.take(examples.is_holdout & ~examples.unjudged)
 
 
 def _require_known_label(truth: Matrix) -> None:

@@ -283,7 +283,7 @@ class _Training(NamedTuple):
         base_facts = {} if base is None else base.record.facts
         n_changed = 0 if base is None else len(self.plan.changed)
         return {
-            "items": int((~examples.held_out).sum()),
+            "items": int((~examples.is_holdout).sum()),
             "labels": len(fit.labels),
             "accepted": int((examples.Y.data > 0).sum()),
             "rejected": int((examples.Y.data < 0).sum()),

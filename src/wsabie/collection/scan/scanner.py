@@ -13,7 +13,9 @@ from typing import NamedTuple
 from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks
 from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.folder.collection import Collection
+from wsabie.collection.scan import move_detection, scan_writer
 from wsabie.collection.scan.file_inspection import SKIPPED, FileInspection, InspectionTask, inspect_files
+from wsabie.collection.scan.move_detection import FileChange, FileRecord, ItemRecord, UnlistedTagState
 from wsabie.collection.scan.roots import (
     RootContents,
     TagChoice,
@@ -22,20 +24,6 @@ from wsabie.collection.scan.roots import (
     discover_roots,
     list_roots,
     save_root_options,
-)
-from wsabie.collection.scan.scan_writer import (
-    FileChange,
-    FileRecord,
-    ItemRecord,
-    MoveDetector,
-    UnlistedTagState,
-    assign_items,
-    read_deleted_names,
-    read_known_items,
-    split_label_names,
-    write_block,
-    write_journal_line,
-    write_missing,
 )
 from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor
 from wsabie.io.parsers.label_cells import JOINED
@@ -176,7 +164,7 @@ def scan_collection(
     if result.has_changes or always or run.journal_entries:
         summary = ", ".join(part for part in (result.summary, *dict.fromkeys(run.source_changes)) if part)
         summary = summary or ("labels put below others" if run.journal_entries else "nothing new")
-        write_journal_line(collection.engine, by, summary, run.journal_entries)
+        scan_writer.write_journal_line(collection.engine, by, summary, run.journal_entries)
     return result
 
 
@@ -190,8 +178,8 @@ class _ScanRun:
         self.journal_entries: list[int] = []
         self.source_changes: list[str] = []
         with begin_read(collection.engine) as connection:
-            items = read_known_items(connection, [entry.root.id for entry in contents])
-            self.deleted_names = read_deleted_names(connection)
+            items = scan_writer.read_known_items(connection, [entry.root.id for entry in contents])
+            self.deleted_names = scan_writer.read_deleted_names(connection)
         self.items_by_path = {(item.root, item.path): item for item in items}
         present_counts = Counter(item.root for item in items if item.state != "missing")
         self.unreachable = tuple(
@@ -239,7 +227,7 @@ class _ScanRun:
         """Inspect the files that are new or may have changed, and write what they are."""
         candidates = [file for file in self._list_files() if rehash or not _is_unchanged(file)]
         self.counts["unchanged"] += sum(len(contents.files) for contents in self.contents.values()) - len(candidates)
-        detector = MoveDetector(self.vanished_items.values(), candidates)
+        detector = move_detection.MoveDetector(self.vanished_items.values(), candidates)
         ambiguous_files: list[FileRecord] = []
         files = self._inspect(candidates, executor, progress, reads_content=True)
         entries = (self._classify(file, detector, ambiguous_files) for file in files)
@@ -260,7 +248,7 @@ class _ScanRun:
         """Mark the items whose files are gone as missing."""
         missing = [item for item in self.vanished_items.values() if item.state != "missing"]
         for block in iterate_chunks(missing, BLOCK_SIZE):
-            self.counts["missing"] += write_missing(self.collection.engine, block)
+            self.counts["missing"] += scan_writer.write_missing(self.collection.engine, block)
 
     def make_result(self) -> ScanResult:
         """Return the counts of the scan."""
@@ -335,7 +323,7 @@ class _ScanRun:
         return inspection.reason not in SKIPPED
 
     def _classify(
-        self, file: FileRecord, detector: MoveDetector, ambiguous_files: list[FileRecord]
+        self, file: FileRecord, detector: move_detection.MoveDetector, ambiguous_files: list[FileRecord]
     ) -> FileRecord | None:
         """Classify a file; if that depends on other files, it becomes one of the ambiguous ones."""
         if file.item is not None and file.inspection.hash in (None, file.item.hash):
@@ -349,9 +337,9 @@ class _ScanRun:
             return None
         return self._make_record(file, file.item)
 
-    def _write_moves(self, ambiguous_files: Sequence[FileRecord], detector: MoveDetector) -> None:
+    def _write_moves(self, ambiguous_files: Sequence[FileRecord], detector: move_detection.MoveDetector) -> None:
         """Write the ambiguous files in one block, because items may swap paths."""
-        moves = assign_items(ambiguous_files, detector.vanished)
+        moves = move_detection.assign_items(ambiguous_files, detector.vanished)
         moved_ids = {item.id for item in moves.values()}
         staying = [file.item if file.item and file.item.id not in moved_ids else None for file in ambiguous_files]
         self._write([self._make_record(file, moves.get(i, staying[i])) for i, file in enumerate(ambiguous_files)])
@@ -388,7 +376,7 @@ class _ScanRun:
         if tag_source.by == "folder":
             excluded = self.contents[file.root].options.get("not_labels", ())
             names = tuple(n for n in names if n not in self.deleted_names and n.casefold() not in excluded)
-        labels, invalid_names = split_label_names(names)
+        labels, invalid_names = scan_writer.split_label_names(names)
         for name in invalid_names:
             self.rejects.add(file.path, "tag that cannot be a label", ascii(name)[:100])
         if moved_item is None or tag_source.inside:
@@ -403,7 +391,7 @@ class _ScanRun:
     def _write(self, block: Sequence[FileRecord]) -> None:
         if not block:
             return
-        counts, line, refused = write_block(self.collection.engine, self.by, block)
+        counts, line, refused = scan_writer.write_block(self.collection.engine, self.by, block)
         self.counts += counts
         for path, reason in refused:
             self.rejects.add(path, "broader tag that is not taken over", reason)

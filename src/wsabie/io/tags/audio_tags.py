@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wsabie.core.machine import import_optional
+from wsabie.core.optional_packages import import_optional
 from wsabie.storage.rejects import RowError
 
 _NAMES = {

@@ -1,4 +1,4 @@
-"""Checked feature rows, sparse or dense: counting, slicing, conversion and storage."""
+"""Checked feature rows, sparse or dense: slices, conversion, storage and products with a table."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
@@ -6,7 +6,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Array, Csr, Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Csr, Float32, Int64, Matrix, view_as_writable
 from wsabie.embedding import protocols
 from wsabie.storage.schema_validation import check_array, check_sparse_indices
 
@@ -99,3 +99,31 @@ def restore_matrix(name: str, tensors: Mapping[str, Array], shape: tuple[int, in
     indptr, indices = check_sparse_indices(tensors, name, (index_dtypes, index_dtypes), shape)
     data = check_array(tensors, f"{name}/data", "float32", indices.shape)
     return csr_matrix((data, indices, indptr), shape=shape)
+
+
+def convert_from_matrix(matrix: Matrix) -> Csr:
+    """Return a scipy matrix as rows for kernels; arrays of the right type are not copied."""
+    typed = ((matrix.indptr, np.int64), (matrix.indices, np.int32), (matrix.data, np.float32))
+    return Csr(*(view_as_writable(np.asarray(array, dtype)) for array, dtype in typed))
+
+
+def index_by_feature(table: Matrix) -> Matrix:
+    """Return a table for `multiply_rows`: a sparse one is transposed, to list its rows by feature."""
+    return csr_matrix(table.T) if hasattr(table, "tocsr") else table
+
+
+def restore_table(name: str, tensors: Mapping[str, Array], shape: tuple[int, int]) -> Matrix:
+    """Restore an `index_by_feature` table of this shape from the arrays of `dump_matrix`."""
+    return restore_matrix(name, tensors, shape if name in tensors else shape[::-1])
+
+
+def multiply_rows(inputs: FeatureMatrix, table: Matrix, n: int) -> Float32:
+    """Return inner products of rows with the n rows of an `index_by_feature` table, (n_rows, n) float32."""
+    if not hasattr(table, "tocsr"):
+        rows = convert_to_matrix(inputs, table.shape[1])
+        return np.ascontiguousarray(rows @ table.T, np.float32)
+    from wsabie.kernels.features.sparse_rows import multiply_rows
+
+    out = np.empty((count_rows(inputs), n), np.float32)
+    multiply_rows(inputs, convert_from_matrix(table), out)
+    return out

@@ -18,7 +18,7 @@ from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
 from wsabie.models.base.hyperparameters import check_types
 from wsabie.models.base.label_matrix import Labels, build_signed_label_matrix
 from wsabie.models.loader import SavedModel
-from wsabie.search.vector_neighbours import find_label_neighbours
+from wsabie.search.vector_neighbours import find_vector_neighbours
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import PositiveCount, check_parameters, read_config
 from wsabie.vocabulary.label_names import Vocabulary, VocabularyEdits
@@ -249,7 +249,7 @@ class LabelModel(FittedModel):
         k = min(check_positive_integer(k, "k"), len(self.vocabulary_))
         retired_ids = self.vocabulary_.retired_ids()
         n = min(k + len(retired_ids), len(self.vocabulary_))
-        ids, cosines = find_label_neighbours(self.label_vectors, self._find_label_ids([label]), n)
+        ids, cosines = find_vector_neighbours(self.label_vectors, self._find_label_ids([label]), n)
         return name_best(self.vocabulary_, np.where(np.isin(ids, retired_ids), -1, ids), cosines)[0][:k]
 
     def check_parameters(self) -> None:

@@ -14,9 +14,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from wsabie.core.arrays import Csr, Float32, Matrix
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import RangeRunner
-from wsabie.models.base.feature_matrix import FeatureMatrix, RowParts, convert_to_matrix, count_rows, take_rows
+from wsabie.models.base import feature_matrix
+from wsabie.models.base.feature_matrix import FeatureMatrix, RowParts, convert_from_matrix, convert_to_matrix
 from wsabie.models.base.label_matrix import count_label_rows
-from wsabie.models.base.row_scaling import RowScaling, convert_to_csr
+from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.base.training_rows import TrainingRows
 
 MAX_ROWS = 1 << 14
@@ -60,7 +61,7 @@ def place_at_ridge(
         inputs, targets, weights = rows.sample(scaling, MAX_ROWS, rng)
         V = _find_features(_RowProducts(*_weigh(inputs, targets, weights), space, run), rng)
         few_inputs, few_targets = take_few_rows(inputs, targets)
-        is_whole = count_rows(inputs) == rows.shape.n_rows
+        is_whole = feature_matrix.count_rows(inputs) == rows.shape.n_rows
         parts = iter([(inputs, targets)]) if is_whole else rows.iterate_parts(scaling)
         del inputs, targets  # memory for the parts
         features, W = _fit_labels(V, parts, rows.weights, space, run)
@@ -93,7 +94,7 @@ class _RowProducts:
         self.inputs, self.space, self.run = inputs, space, run
         self.transposed: FeatureMatrix
         if isinstance(inputs, Csr):
-            self.transposed = convert_to_csr(csr_matrix(convert_to_matrix(inputs, space.n_features).T))
+            self.transposed = convert_from_matrix(csr_matrix(convert_to_matrix(inputs, space.n_features).T))
         else:
             self.transposed = inputs.T
         factors = 1 / np.sqrt(np.maximum(count_label_rows(targets), 1))
@@ -209,7 +210,7 @@ def take_few_rows(inputs: FeatureMatrix, targets: Matrix) -> tuple[FeatureMatrix
     """Return evenly spread rows for `compute_margin_scale`, so few that scores of all labels fit."""
     n, n_labels = targets.shape
     row_ids = np.arange(0, n, -(-n * n_labels // _GAP_SCORES))
-    return take_rows(inputs, row_ids), targets[row_ids]
+    return feature_matrix.take_rows(inputs, row_ids), targets[row_ids]
 
 
 def _compute_scale(space: JointSpace, inputs: FeatureMatrix, targets: Matrix, margin: float, run: RangeRunner) -> float:

@@ -1,11 +1,10 @@
-"""Scaling of input rows, stored with the model and applied before every ranking; products of rows."""
+"""Scaling of input rows, stored with the model and applied before every ranking."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import (
     Array,
@@ -20,7 +19,7 @@ from wsabie.core.arrays import (
 )
 from wsabie.core.errors import InputError, require
 from wsabie.features.base.word_extractor import compute_idf
-from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, count_rows, restore_matrix
+from wsabie.models.base.feature_matrix import FeatureMatrix
 from wsabie.storage.schema_validation import check_array, read_config
 
 Scaling = Literal["auto", "tfidf"] | None
@@ -224,31 +223,3 @@ def scale_to_unit(inputs: FeatureMatrix) -> FeatureMatrix:
     lengths = np.sqrt(np.einsum("ij,ij->i", inputs, inputs))
     units: Float32 = inputs / np.maximum(lengths, _LEAST_LENGTH).astype(np.float32)[:, None]
     return units
-
-
-def convert_to_csr(matrix: Matrix) -> Csr:
-    """Return a scipy matrix in the types that kernels take; arrays of the right type are not copied."""
-    typed = ((matrix.indptr, np.int64), (matrix.indices, np.int32), (matrix.data, np.float32))
-    return Csr(*(view_as_writable(np.asarray(array, dtype)) for array, dtype in typed))
-
-
-def index_by_feature(table: Matrix) -> Matrix:
-    """Return a table for `multiply_rows`: a sparse one is transposed, to list its rows by feature."""
-    return csr_matrix(table.T) if hasattr(table, "tocsr") else table
-
-
-def restore_table(name: str, tensors: Mapping[str, Array], shape: tuple[int, int]) -> Matrix:
-    """Restore an `index_by_feature` table of this shape from the arrays of `dump_matrix`."""
-    return restore_matrix(name, tensors, shape if name in tensors else shape[::-1])
-
-
-def multiply_rows(inputs: FeatureMatrix, table: Matrix, n: int) -> Float32:
-    """Return inner products of rows with the n rows of an `index_by_feature` table, (n_rows, n) float32."""
-    if not hasattr(table, "tocsr"):
-        rows = convert_to_matrix(inputs, table.shape[1])
-        return np.ascontiguousarray(rows @ table.T, np.float32)
-    from wsabie.kernels.features.sparse_rows import multiply_rows
-
-    out = np.empty((count_rows(inputs), n), np.float32)
-    multiply_rows(inputs, convert_to_csr(table), out)
-    return out

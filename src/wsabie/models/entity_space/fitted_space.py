@@ -20,7 +20,7 @@ from wsabie.models.entity_space.fitted_entities import EntitiesConfig, FittedEnt
 from wsabie.models.entity_space.relation_data import build_fitted_pair_matrix, build_holdout_pairs, evaluate_relation
 from wsabie.models.entity_space.relations import EntityKind, Relation, require_unique_names
 from wsabie.search.exact_index import ExactIndex
-from wsabie.search.vector_neighbours import find_label_neighbours
+from wsabie.search.vector_neighbours import find_vector_neighbours
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_parameters, read_config
 from wsabie.training.epoch_stats import EpochStats, find_best_epoch
@@ -198,7 +198,7 @@ class FittedSpace(FittedModel):
         """
         entities = self.find_entities(kind)
         k = min(check_positive_integer(k, "k"), max(len(entities.vocabulary) - 1, 1))
-        ids, cosines = find_label_neighbours(entities.compute_points(self.space_, None), entities.ids(entity), k)
+        ids, cosines = find_vector_neighbours(entities.compute_points(self.space_, None), entities.ids(entity), k)
         return name_best(entities.vocabulary, ids, cosines)[0]
 
     def evaluate(

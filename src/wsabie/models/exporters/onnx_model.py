@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32
-from wsabie.core.machine import collect_versions, import_optional
+from wsabie.core.machine import collect_versions
+from wsabie.core.optional_packages import import_optional
 from wsabie.models.annotators import Annotator
 from wsabie.models.exporters import portable_model
 from wsabie.models.exporters.export_formats import render_template, require_free_path

@@ -57,7 +57,7 @@ class BatchReport:
         without probabilities.
     unseen_labels, unseen_features : float
         Share of (row, label) pairs with a new label, and of values with a new feature.
-    moved : float
+    movement : float
         Mean distance that training on the rows moved the points of old labels, in lengths of a point.
     drift : {"", "worse", "better"}
         Result of the test.
@@ -74,7 +74,7 @@ class BatchReport:
     brier: float | None
     unseen_labels: float
     unseen_features: float
-    moved: float = 0.0
+    movement: float = 0.0
     drift: str = ""
     window: int = 0
 

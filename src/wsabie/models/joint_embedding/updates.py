@@ -111,7 +111,7 @@ class UpdatableModel(TrainedModel):
         fitted.calibration_ = None
         if report is not None:
             movement = measure_movement(self.label_vectors, fitted.label_vectors)
-            fitted.batch_reports_ = [*self.batch_reports_, replace(report, moved=movement)][-MAX_REPORTS:]
+            fitted.batch_reports_ = [*self.batch_reports_, replace(report, movement=movement)][-MAX_REPORTS:]
         self._replace_state(fitted)
         return self
 
