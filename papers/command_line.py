@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.cli.framework import argument, command, list_stated, option
-from wsabie.cli.knowledge_files import WordOptions
-from wsabie.cli.label_siblings import match_data_siblings
+from wsabie.cli.knowledge_files import WordOptions, match_data_siblings
 from wsabie.cli.output import TerminalProgress, escape_line, out, print_note, show_json, show_table
 from wsabie.cli.shared_options import HierarchyOptions, RejectOptions, SeededThreadOptions
 from wsabie.core.errors import InputError

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wsabie.cli.epoch_tables import show_epochs
+from wsabie.cli.output import show_epochs
 from wsabie.training.epoch_stats import EpochStats
 
 

@@ -20,8 +20,7 @@ from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.jobs import queue
 from wsabie.collection.jobs.queue import ProgressWriter
 from wsabie.core.errors import BusyError
-from wsabie.server.limits.request_limits import ServiceLimits
-from wsabie.server.limits.request_stages import RequestStages
+from wsabie.server.limits.request_limits import RequestStages, ServiceLimits
 from wsabie.storage.atomic_files import lock_file
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.project.test_docs import load_docs_module
 
 from wsabie.server.launcher import ServiceOptions
-from wsabie.server.strict_routes import API
+from wsabie.server.routing import API
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()

@@ -18,7 +18,7 @@ from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.items import item_pages
 from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions, save_holdout_suggestions
-from wsabie.server import database_health
+from wsabie.server import problems
 from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import CollectionModelHolder
@@ -434,7 +434,7 @@ def test_server_errors_check_the_catalogue_once_a_minute(api: TestClient, monkey
     monkeypatch.setattr(collection_module, "find_damage", record_check)
     assert [api.get("/api/v1/items").status_code for _ in range(3)] == [500] * 3
     assert len(checks) == 1
-    monkeypatch.setattr(database_health, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
+    monkeypatch.setattr(problems, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
     faults.append("row 1 of items: path is not text")
     answers = [api.get("/api/v1/items") for _ in range(3)]
     assert {(answer.status_code, answer.json()["detail"].partition(";")[0]) for answer in answers} == {
@@ -478,6 +478,6 @@ def test_missing_catalogue_gives_one_sentence(
     catalogue.unlink()
     shutil.copy(folder / "away.db", catalogue)
     assert api.post("/api/v1/decisions", json=decisions).status_code == 200
-    monkeypatch.setattr(database_health, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
+    monkeypatch.setattr(problems, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
     assert api.get("/api/v1/health").json() == {"status": "ok"}  # it is looked through once more
     assert not [record for record in caplog.records if record.exc_info]

@@ -21,10 +21,9 @@ from tests.server.test_processes import BODY
 from wsabie.core.errors import InputError
 from wsabie.server import connections as module
 from wsabie.server.connections import ConnectionTable, choose_connection_limit
-from wsabie.server.limits import transfers as transfers_module
-from wsabie.server.limits.request_limits import ServiceLimits
-from wsabie.server.limits.request_stages import RequestStages
-from wsabie.server.limits.transfers import WINDOW, Transfer, TransferPool
+from wsabie.server.limits import slots
+from wsabie.server.limits.request_limits import RequestStages, ServiceLimits
+from wsabie.server.limits.slots import WINDOW, Transfer, TransferPool
 
 HANDLES = 256
 JSON = {"content-type": "application/json"}
@@ -77,7 +76,7 @@ def test_slow_clients_block_nobody(served_model: Path) -> None:
 ENDLESS = """
 import sys, time
 from wsabie.server import launcher
-from wsabie.server.limits.request_stages import RequestStages
+from wsabie.server.limits.request_limits import RequestStages
 
 async def hold(*_):
     print("works", flush=True)
@@ -234,7 +233,7 @@ def test_slowest_transfer_of_a_caller_is_ended(clock: list[float]) -> None:
 @pytest.mark.parametrize("lasting", ["end", "answer"])
 def test_expired_transfer_frees_no_slot_and_takes_none(monkeypatch: pytest.MonkeyPatch, lasting: str) -> None:
     """Neither while it ends, nor while its client does not read the answer."""
-    monkeypatch.setattr(transfers_module, "_MIN_WAIT", 0.0)
+    monkeypatch.setattr(slots, "_MIN_WAIT", 0.0)
     statuses: list[int] = []
 
     async def app(_: Any, receive: Any, send: Any) -> None:

@@ -12,10 +12,10 @@ from tests.server.security.conftest import fill_path, list_operations
 
 from databases import copied
 from wsabie.collection.folder.collection import open_collection
+from wsabie.server.access_control import LOOPBACK
 from wsabie.server.app import make_api, make_app
 from wsabie.server.connections import StrictConnection
 from wsabie.server.limits.request_limits import ServiceLimits
-from wsabie.server.limits.same_origin import LOOPBACK
 from wsabie.server.model_holder import CollectionModelHolder
 from wsabie.server.service_context import ServiceContext
 

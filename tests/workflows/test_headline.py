@@ -6,7 +6,7 @@ import pytest
 
 from wsabie.evaluation.bootstrap import PairedDifference
 from wsabie.workflows.compare.comparison import Comparison
-from wsabie.workflows.report.report_charts import choose_list_length, format_headline, judge_main_model
+from wsabie.workflows.report.html_report import choose_list_length, format_headline, judge_main_model
 
 
 @pytest.fixture

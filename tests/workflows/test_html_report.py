@@ -18,8 +18,7 @@ from wsabie.workflows.compare.comparison import Comparison, ModelOmission
 from wsabie.workflows.report import html_report
 from wsabie.workflows.report.examples import build_examples, build_neighbourhoods
 from wsabie.workflows.report.html_pages import EncodedImage
-from wsabie.workflows.report.html_report import render_report, shrink_report_image, write_report
-from wsabie.workflows.report.report_charts import choose_list_length
+from wsabie.workflows.report.html_report import choose_list_length, render_report, shrink_report_image, write_report
 from wsabie.workflows.report.report_input import HeatMap, ReportInput
 
 HOSTILE = '<img src=x onerror="alert(1)">'

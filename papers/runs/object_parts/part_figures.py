@@ -12,8 +12,8 @@ from wsabie.core.errors import InputError
 from wsabie.io.records import ItemSource
 from wsabie.io.regions import RegionCrop
 from wsabie.vocabulary.label_quadruplets import Quadruplets
+from wsabie.workflows.augmented_search import SheetLine, list_sheet_lines, load_thumbnails, render_sheet
 from wsabie.workflows.charts.chart_files import load_font
-from wsabie.workflows.result_sheet import SheetLine, list_sheet_lines, load_thumbnails, render_sheet
 
 QUERIES = ("wheeled vehicle", "musical instrument")
 _RELATIONS, _EACH = 8, 4

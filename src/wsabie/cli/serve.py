@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from wsabie.cli.framework import Options, Report, Settings, argument, command, option
-from wsabie.cli.model_inputs import refuse_collection_folder
+from wsabie.cli.inputs import refuse_collection_folder
 from wsabie.cli.output import print_note
 from wsabie.cli.shared_options import Knowledge, OutputOptions
 from wsabie.core.errors import InputError

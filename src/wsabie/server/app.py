@@ -13,20 +13,16 @@ from wsabie.collection.jobs.queue import JobRunner
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
 from wsabie.core.version import VERSION
-from wsabie.server.authentication import AuthenticationMiddleware, get_caller_name
-from wsabie.server.database_health import DamageCheck
-from wsabie.server.dependencies import Context, Reader
-from wsabie.server.limits.request_limits import BodyLimit, RateLimit
-from wsabie.server.limits.request_stages import RequestStages
-from wsabie.server.limits.same_origin import SameOriginCheck
+from wsabie.server.access_control import AuthenticationMiddleware, SameOriginCheck, get_caller_name
+from wsabie.server.limits.request_limits import BodyLimit, RateLimit, RequestStages
 from wsabie.server.metrics import MetricsMiddleware
-from wsabie.server.problems import document_errors, install_error_handlers
-from wsabie.server.routes import collection, items, labels, maps, model, review, search
+from wsabie.server.problems import DamageCheck, document_errors, install_error_handlers
+from wsabie.server.routes import collection, items, labels, maps, model, review
+from wsabie.server.routing import API, Context, Reader, refuse_unknown_parameters
 from wsabie.server.service_context import ServiceContext
 from wsabie.server.static_files import make_page_routes
-from wsabie.server.strict_routes import API, refuse_unknown_parameters
 
-_COLLECTION_ROUTERS = [module.router for module in (items, labels, review, search, maps, collection)]
+_COLLECTION_ROUTERS = [items.router, labels.router, review.router, items.search_router, maps.router, collection.router]
 _service_router = APIRouter(tags=["service"], dependencies=[Depends(refuse_unknown_parameters)])
 _HEADERS = {
     "x-content-type-options": "nosniff",

@@ -20,8 +20,7 @@ from h11._receivebuffer import ReceiveBuffer, blank_line_regex
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wsabie.core.errors import InputError
-from wsabie.server.limits.slots import SlotPool, get_caller_address
-from wsabie.server.limits.transfers import WINDOW
+from wsabie.server.limits.slots import WINDOW, SlotPool, get_caller_address
 from wsabie.server.problems import MEDIA_TYPE, build_problem
 
 BACKLOG = 100

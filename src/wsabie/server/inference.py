@@ -56,9 +56,8 @@ def rank_labels(
         if calibration is not None:
             probabilities = calibration.predict_proba(scores, label_ids)
     else:
-        label_ids, scores, probabilities = rank_above(
-            model, X, n_ranked, _find_thresholds(version, min_precision), **options
-        )
+        thresholds = _find_thresholds(version, min_precision)
+        label_ids, scores, probabilities = rank_above(model, X, n_ranked, thresholds, **options)
     rankings = []
     for row in zip(label_ids.tolist(), scores.tolist(), probabilities.tolist(), strict=True):
         labels: dict[str, LabelScore] = {}
@@ -108,10 +107,8 @@ def draw_heat_map(annotator: Annotator, picture: bytes | Path, label: str | None
 def _find_thresholds(version: ModelVersion, min_precision: float) -> ThresholdFunction:
     """Return the lowest probability of each label that reaches `min_precision` on the held-out items."""
     if version.loaded_model is None:
-        raise InputError(
-            "min_precision needs a model with an evaluation on the held-out items of a collection; serve the "
-            "collection itself, or leave min_precision out"
-        )
+        fact = "min_precision needs a model with an evaluation on the held-out items of a collection"
+        raise InputError(f"{fact}; serve the collection itself, or leave min_precision out")
     return version.loaded_model.find_threshold(min_precision).by_column(version.loaded_model.labels)
 
 

@@ -22,14 +22,14 @@ from starlette.types import ASGIApp
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.folder.collection_file import can_write, is_collection
 from wsabie.collection.search.text_search import load_label_knowledge
-from wsabie.core.errors import BusyError, InputError
+from wsabie.core.errors import BusyError, InputError, require
 from wsabie.core.execution import call_after_parent
 from wsabie.core.input_files import format_open_error
 from wsabie.core.memory_budget import share_memory_budgets
 from wsabie.server import connections, metrics, model_holder
+from wsabie.server.access_control import LOOPBACK
 from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits
-from wsabie.server.limits.same_origin import LOOPBACK
 from wsabie.server.model_holder import CollectionModelHolder, FolderModelHolder
 from wsabie.server.service_context import ServiceContext
 from wsabie.server.tokens import TokenFile
@@ -142,15 +142,12 @@ def make_context(service: ServiceOptions) -> ServiceContext:
         There is no model, the token file is wrong, or there is none although other machines can reach the service.
     """
     if service.tokens is None and not service.is_local:
-        raise InputError(
-            f"others could reach {service.host}, so the service needs tokens there; make one with "
-            "`wsabie token FILE NAME`, and give --tokens FILE"
-        )
+        fact = f"others could reach {service.host}, so the service needs tokens there"
+        raise InputError(f"{fact}; make one with `wsabie token FILE NAME`, and give --tokens FILE")
     tokens = None if service.tokens is None else TokenFile(Path(service.tokens))
     folder = Path(service.folder)
     if not is_collection(folder):
-        if service.knowledge:
-            raise InputError("--knowledge helps to search a collection, and a model is served; leave it out")
+        require(not service.knowledge, "--knowledge helps to search a collection, and a model is served; leave it out")
         return ServiceContext(service.limits, tokens, FolderModelHolder(folder))
     collection = open_collection(folder, read_only=not can_write(folder))
     knowledge = _load_label_knowledge(*map(Path, service.knowledge))

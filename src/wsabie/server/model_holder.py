@@ -178,10 +178,8 @@ ModelHolder: TypeAlias = CollectionModelHolder | FolderModelHolder
 def refuse_non_model(path: Path) -> None:
     """Raise InputError if the folder holds no model."""
     if not is_model_folder(path):
-        raise InputError(
-            f"{path} is neither a collection nor a model; give the folder of a collection, or one that "
-            "`wsabie train --model` wrote"
-        )
+        remedy = "give the folder of a collection, or one that `wsabie train --model` wrote"
+        raise InputError(f"{path} is neither a collection nor a model; {remedy}")
 
 
 def _prepare_model(model: Any, checksum: str) -> None:

@@ -3,26 +3,22 @@
 import errno
 import json
 import logging
+import math
+import time
 from http import HTTPStatus
 from typing import Any
 
+from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Send
 
-from wsabie.collection.folder.collection import can_result_from_damage
-from wsabie.core.errors import (
-    BusyError,
-    CollectionError,
-    NotFoundError,
-    UnknownLabelError,
-    UnreadableItemError,
-    WsabieError,
-)
+from wsabie.collection.folder.collection import Collection, can_result_from_damage, check_database
+from wsabie.core import errors
+from wsabie.core.errors import WsabieError
 from wsabie.core.json_conversion import JsonObject
-from wsabie.server.database_health import DamageCheck
 from wsabie.storage.atomic_files import DiskFullError, WriteError
 
 MEDIA_TYPE = "application/problem+json"
@@ -47,21 +43,22 @@ NO_PAGE = """<!doctype html>
 """Page that a browser gets at an unknown address."""
 _MAX_DETAIL = 2_000  # characters
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
-_STATUS: dict[type[WsabieError], int] = {
-    UnknownLabelError: 404,
-    NotFoundError: 404,
-    BusyError: 503,
-    CollectionError: 503,
+_STATUS: dict[type[errors.WsabieError], int] = {
+    errors.UnknownLabelError: 404,
+    errors.NotFoundError: 404,
+    errors.BusyError: 503,
+    errors.CollectionError: 503,
     DiskFullError: 507,
     WriteError: 403,
-    WsabieError: 422,
+    errors.WsabieError: 422,
 }
 """The first class that matches an error decides."""
 _ROUTING_DETAILS = {
     404: "there is nothing at this address; /docs lists all that can be asked",
     405: "this address takes other methods; the header Allow names them",
 }
-
+_log = logging.getLogger("wsabie.serve")
+_CHECK_INTERVAL = 60.0  # seconds between two checks of the whole database
 _log = logging.getLogger("wsabie.serve")
 
 
@@ -100,8 +97,8 @@ def install_error_handlers(app: FastAPI) -> None:
     """Install handlers that give every error of the application this form."""
     app.state.damage_check = DamageCheck()
     app.add_exception_handler(Problem, _answer_problem)
-    app.add_exception_handler(WsabieError, _answer_wsabie_error)
-    app.add_exception_handler(UnreadableItemError, _answer_unreadable_item)
+    app.add_exception_handler(errors.WsabieError, _answer_wsabie_error)
+    app.add_exception_handler(errors.UnreadableItemError, _answer_unreadable_item)
     app.add_exception_handler(RequestValidationError, _answer_validation_error)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(OSError, _answer_os_error)
@@ -124,10 +121,10 @@ async def _answer_problem(_: Request, error: Any) -> Any:
 
 
 async def _answer_wsabie_error(request: Request, error: Any) -> Response:
-    if isinstance(error, CollectionError):
+    if isinstance(error, errors.CollectionError):
         request.app.state.damage_check.report(error)
     status = next(status for error_type, status in _STATUS.items() if isinstance(error, error_type))
-    headers = {"retry-after": "2"} if isinstance(error, BusyError) else None
+    headers = {"retry-after": "2"} if isinstance(error, errors.BusyError) else None
     return Problem(status, error.served or str(error), headers).build_response()
 
 
@@ -186,3 +183,37 @@ async def _answer_bug(request: Request, error: Exception) -> Response:
     # escaped: clients must not forge lines of the log
     _log.error("%a %a failed", request.method, request.url.path, exc_info=error)
     return Problem(500, "an error in the service; its log says more").build_response()
+
+
+class DamageCheck:
+    """Known damage of a database, which is checked at most once a minute.
+
+    Attributes
+    ----------
+    due : float
+        Earliest time of the next check.
+    damage : WsabieError or None
+        Result of the last check, or damage that a request met.
+    """
+
+    def __init__(self) -> None:
+        self.due = 0.0
+        self.damage: WsabieError | None = None
+
+    def report(self, damage: WsabieError) -> None:
+        """Note damage that a request met."""
+        _log.error("%s", damage)
+        self.damage = damage
+
+    async def find(self, collection: Collection) -> WsabieError | None:
+        """Return the damage that the last check found; check again if that was a while ago."""
+        if time.monotonic() >= self.due:
+            self.due = math.inf  # until this check has ended
+            try:
+                await to_thread.run_sync(check_database, collection)
+                self.damage = None
+            except WsabieError as damage:
+                self.report(damage)
+            finally:
+                self.due = time.monotonic() + _CHECK_INTERVAL
+        return self.damage

@@ -16,7 +16,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Literal, NamedTuple, cast
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.input_files import read_stamp
 from wsabie.storage.atomic_files import explain_read_errors, lock_folder, replace_file
 
@@ -63,12 +63,10 @@ def read_tokens(path: Path) -> list[Token]:
     InputError
         The file cannot be read, others may write it, or a line is malformed.
     """
-    if not path.exists():
-        raise InputError(f"there is no file {path}; make it: wsabie token {quote(str(path))} NAME")
+    require(path.exists(), f"there is no file {path}; make it: wsabie token {quote(str(path))} NAME")
     with explain_read_errors(path), path.open("rb") as file:
         content, mode = file.read(_MAX_SIZE + 1), os.fstat(file.fileno()).st_mode
-    if mode & 0o022:
-        raise InputError(f"others may write {path}, and so give themselves a token; run: chmod go-w {path}")
+    require(not mode & 0o022, f"others may write {path}, and so give themselves a token; run: chmod go-w {path}")
     if len(content) > _MAX_SIZE:
         raise InputError(f"{path} is too large for a file of tokens; give the one that `wsabie token` wrote")
     lines = enumerate(content.decode("utf-8", "replace").splitlines(), 1)

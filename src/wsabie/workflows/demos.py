@@ -11,7 +11,6 @@ import numpy as np
 
 from wsabie.core.arrays import Matrix
 from wsabie.core.execution import SILENT, Progress
-from wsabie.core.json_conversion import JsonObject
 from wsabie.evaluation.bootstrap import PairedDifference, paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import Split
@@ -191,10 +190,8 @@ def format_title(picture_id: str) -> str:
     part, _, name_part = picture_id.partition("-")
     if part != "emoji":
         return name_part.rpartition("/")[2].replace("_", " ").strip()
-    code_point_names = [unicodedata.name(chr(int(code, 16)), "") for code in name_part.split("-")]
-    return " ".join(
-        name.lower() for name in code_point_names if name and "SELECTOR" not in name and "JOINER" not in name
-    )
+    names = [unicodedata.name(chr(int(code, 16)), "") for code in name_part.split("-")]
+    return " ".join(name.lower() for name in names if name and "SELECTOR" not in name and "JOINER" not in name)
 
 
 def list_label_languages() -> dict[str, str]:
@@ -252,12 +249,10 @@ def run_document_demo(
     }
     space_recall, cosine_recall = (evaluations[name].per_row["recall@10"] for name in evaluations)
     facts = {"documents": len(rows), "words": int(rows.X.shape[1]), "held_out": len(test), "pairs": relation.n_pairs}
-    columns: JsonObject = {
-        KIND: {"feature_names": rows.feature_names, "extractor_fingerprint": rows.extractor_fingerprint}
-    }
+    columns = {"feature_names": rows.feature_names, "extractor_fingerprint": rows.extractor_fingerprint}
     for holdout in (valid, test):  # the evaluation is over: these can be found, too
         space.add(EntityKind(KIND, holdout.X, holdout.ids, "tfidf"))
-    annotator = SpaceAnnotator(space, {KIND: bag}, columns, {"source": "bundled documents"})
+    annotator = SpaceAnnotator(space, {KIND: bag}, {KIND: columns}, {"source": "bundled documents"})
     annotator.save(model)
     (answers,) = space.annotate(KIND, KIND, annotator.text(KIND, QUESTION), 3)
     gap = paired_bootstrap(space_recall, cosine_recall, seed=seed)

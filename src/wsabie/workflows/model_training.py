@@ -158,12 +158,8 @@ class PreparedData(Generic[Rows]):
     def annotator(self, estimator: Any) -> Annotator:
         """Return the fitted estimator with the feature extractor of new data."""
         rows = self.training
-        row_hashes = (
-            compute_shard_row_hashes(rows) if isinstance(rows, ShardedFeatureTable) else compute_row_hashes(rows)
-        )
-        return Annotator(
-            estimator, self.extractor, rows.feature_names, self.facts, rows.extractor_fingerprint, row_hashes
-        )
+        hashes = compute_shard_row_hashes(rows) if isinstance(rows, ShardedFeatureTable) else compute_row_hashes(rows)
+        return Annotator(estimator, self.extractor, rows.feature_names, self.facts, rows.extractor_fingerprint, hashes)
 
 
 def train_model(

@@ -96,14 +96,11 @@ def update_model(
 
 def _save_step(annotator: Annotator, part: FeatureTable, folder: Path, updates: list[JsonObject]) -> Annotator:
     """Save the updated model, and return its annotator."""
-    labels, facts, row_hashes = annotator.model.vocabulary_, annotator.facts, annotator.row_hashes
+    labels, facts, hashes = annotator.model.vocabulary_, annotator.facts, annotator.row_hashes
     n_labels, n_rows = len(labels) - len(labels.retired_ids()), facts.get("rows", 0) + len(part)
-    row_hashes = (
-        None if row_hashes is None else np.unique(np.append(row_hashes, compute_row_hashes(part)))[:MAX_ROW_HASHES]
-    )
-    annotator = replace(
-        annotator, facts={**facts, "updates": updates, "labels": n_labels, "rows": n_rows}, row_hashes=row_hashes
-    )
+    hashes = None if hashes is None else np.unique(np.append(hashes, compute_row_hashes(part)))[:MAX_ROW_HASHES]
+    facts = {**facts, "updates": updates, "labels": n_labels, "rows": n_rows}
+    annotator = replace(annotator, facts=facts, row_hashes=hashes)
     annotator.save(folder)
     return annotator
 

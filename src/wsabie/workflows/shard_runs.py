@@ -20,18 +20,9 @@ from wsabie.features.images.augmentation import strip_view_ids
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.row_streams import RowStream, StreamInfo
 from wsabie.io.shards.shard_folder import MAX_OPEN_SHARDS, count_values
+from wsabie.storage import column_files
 from wsabie.storage.atomic_files import explain_read_errors, write_text
-from wsabie.storage.column_files import (
-    ColumnFileCache,
-    ColumnTable,
-    ListColumn,
-    concatenate_columns,
-    decode_text_column,
-    encode_text_column,
-    map_columns,
-    replace_list_column,
-    write_columns,
-)
+from wsabie.storage.column_files import ColumnTable, ListColumn, concatenate_columns, map_columns
 from wsabie.storage.rejects import Rejects
 
 HALF_ERROR = 2.0**-11
@@ -71,7 +62,7 @@ def replace_values(columns: ColumnTable, values: Array) -> ColumnTable:
     """Return the same rows with other values, such as those of another type."""
     if "x" not in columns.lists:
         return ColumnTable({**columns.numbers, "features": values}, columns.lists)
-    return replace_list_column(columns, "x", lambda x: ListColumn(x.starts, {**x.parts, "values": values}))
+    return column_files.replace_list_column(columns, "x", lambda x: ListColumn(x.starts, {**x.parts, "values": values}))
 
 
 def narrow_rows(columns: ColumnTable, precision: Values, path: Path) -> NarrowRows:
@@ -94,7 +85,7 @@ def narrow_indices(columns: ColumnTable, width: int) -> ColumnTable:
     starts, parts = columns.lists["x"]
     indices = parts["indices"].astype(choose_unsigned_type(width))
     narrow = ListColumn(starts.copy(), {**parts, "indices": indices})
-    return replace_list_column(columns, "x", lambda _: narrow)
+    return column_files.replace_list_column(columns, "x", lambda _: narrow)
 
 
 def choose_unsigned_type(n: int) -> npt.DTypeLike:
@@ -141,12 +132,12 @@ def add_sort_keys(columns: ColumnTable, about: StreamInfo, seed: int) -> ColumnT
         numbers["key"] = _mix(numbers["id"] ^ start)
         ids = list(map(str, numbers["id"].tolist())) if "group" in lists else []
     else:
-        ids = decode_text_column(lists["id"])
+        ids = column_files.decode_text_column(lists["id"])
         numbers["key"] = _hash_words(ids, f"{seed} row")
     if about.augment and "group" not in lists and "id" in lists:
-        lists["group"] = encode_text_column(strip_view_ids(ids, about.augment))
+        lists["group"] = column_files.encode_text_column(strip_view_ids(ids, about.augment))
     if "group" in lists:
-        groups_and_ids = zip(decode_text_column(lists["group"]), ids, strict=True)
+        groups_and_ids = zip(column_files.decode_text_column(lists["group"]), ids, strict=True)
         groups = [group or f"row {row_id}" for group, row_id in groups_and_ids]
         numbers["fold"] = (_hash_words(groups, f"{seed} group") >> np.uint64(48)).astype(np.uint16)
     return ColumnTable(numbers, lists)
@@ -221,7 +212,7 @@ class SortedRuns:
         self.source_rejects = self.noted_rejects = self._count_rejects()
 
     @cached_property
-    def open_run(self) -> ColumnFileCache:
+    def open_run(self) -> column_files.ColumnFileCache:
         """Function that maps the rows of a finished run, by its number."""
         return open_run_cache(self.work)
 
@@ -294,7 +285,7 @@ class SortedRuns:
         order, file = np.argsort(columns.numbers["key"], kind="stable"), _run_file(self.work, len(self.notes))
         # beside the run, which many shards open; written first, so that every run has a note
         write_text(file.with_suffix(".json"), json.dumps(note))
-        write_columns(file, columns.take(order), {})
+        column_files.write_columns(file, columns.take(order), {})
         self.notes.append(note)
 
     @property
@@ -320,7 +311,7 @@ def _run_file(work: Path, number: int) -> Path:
     return work / f"run-{number:05d}.safetensors"
 
 
-def open_run_cache(work: Path) -> ColumnFileCache:
+def open_run_cache(work: Path) -> column_files.ColumnFileCache:
     def map_run(number: int) -> ColumnTable:
         with explain_read_errors(_run_file(work, number)):
             return map_columns(_run_file(work, number), check=False)[0]  # checked by `_read_note`, or written just now

@@ -28,17 +28,8 @@ from wsabie.io.row_streams import InMemoryStream, RowStream
 from wsabie.io.shards import shard_folder
 from wsabie.io.shards.shard_folder import ShardFolder
 from wsabie.io.shards.sharded_table import ShardStatistics
-from wsabie.storage import atomic_files
-from wsabie.storage.column_files import (
-    ColumnFileCache,
-    ColumnTable,
-    ListColumn,
-    compute_offsets,
-    concatenate_columns,
-    decode_text_column,
-    map_columns,
-    take_lists,
-)
+from wsabie.storage import atomic_files, column_files
+from wsabie.storage.column_files import ColumnTable, ListColumn, compute_offsets, decode_text_column, take_lists
 from wsabie.storage.output_checks import refuse_unknown_files
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows import shard_runs
@@ -170,7 +161,7 @@ class ShardAssembler:
         return int(self.bounds.shape[1]) - 1
 
     @cached_property
-    def open_run(self) -> ColumnFileCache:
+    def open_run(self) -> column_files.ColumnFileCache:
         return shard_runs.open_run_cache(self.work)
 
     def __getstate__(self) -> JsonObject:
@@ -187,7 +178,7 @@ def _cut_shard(plan: ShardAssembler, number: int) -> ColumnTable:
     types, ends = plan.types, plan.bounds[:, number : number + 2].tolist()
     # copies, so that no run stays open for the sake of one piece
     parts = (plan.open_run(i).part(first, end) for i, (first, end) in enumerate(ends))
-    rows = concatenate_columns([concatenate_columns([part]) for part in parts])
+    rows = column_files.concatenate_columns([column_files.concatenate_columns([part]) for part in parts])
     order = np.argsort(rows.numbers["key"], kind="stable")
     starts = compute_offsets([end - first for first, end in ends]).tolist()
     dropped = [
@@ -362,8 +353,9 @@ def _write_missing_shards(
     if not n_rows:
         remedy = "look at the list that --rejects FILE writes"
         raise InputError(f"no rows are left of {format_path(runs.stream.path)}; {remedy}")
-    if not runs.total("pairs"):
-        raise InputError(f"nothing in {format_path(runs.stream.path)} has a label; give rows that have some")
+    require(
+        runs.total("pairs") > 0, f"nothing in {format_path(runs.stream.path)} has a label; give rows that have some"
+    )
     n_shards = max(1, -(-n_rows // runs.options.rows), -(-runs.total("nonzeros") // NONZEROS_PER_SHARD))
     bounds = find_shard_bounds(runs, n_shards)
     dropped = find_repeated_rows(runs, bounds)
@@ -378,7 +370,7 @@ def _write_missing_shards(
             stage.advance(entry["rows"])
     info, statistics = runs.stream.info, ShardStatistics(types.width, len(types.names), types.dense)
     for entry in files:
-        statistics.add(map_columns(out / entry["file"])[0])
+        statistics.add(column_files.map_columns(out / entry["file"])[0])
     facts = statistics.compute_facts() | {
         "counts": info.counts,
         "augment": info.augment,

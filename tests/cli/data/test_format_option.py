@@ -64,7 +64,7 @@ def test_a_person_at_a_terminal_is_asked(
         assert question.endswith("; read it as")
         return next(answers)
 
-    monkeypatch.setattr("wsabie.cli.data_inputs.is_at_terminal", lambda: True)
+    monkeypatch.setattr("wsabie.cli.inputs.is_at_terminal", lambda: True)
     monkeypatch.setattr("typer.prompt", answer)
     trained = cli("train", ambiguous, "--model", tmp_path / "model", *TRAIN)
     assert "annif TSV: 54 documents" in " ".join(trained.err.split())

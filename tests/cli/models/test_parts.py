@@ -13,7 +13,7 @@ from wsabie.cli.main import run
 from wsabie.core.errors import InputError
 from wsabie.io.recognition import open_source
 from wsabie.models.object_parts.ranker import ObjectParts
-from wsabie.workflows.part_detection import find_parts
+from wsabie.workflows.object_parts import find_parts
 
 QUICK = ("--n-words", 60, "--size", 96, "--dim", 16, "--threads", 1, "--epochs", 10)
 

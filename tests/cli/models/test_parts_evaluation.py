@@ -16,7 +16,7 @@ import wsabie
 from wsabie.cli.main import run
 from wsabie.samples import get_sample_path
 from wsabie.vocabulary.label_quadruplets import Quadruplets, count_quadruplets
-from wsabie.workflows import part_evaluation
+from wsabie.workflows import object_parts
 
 LABELS = ("face", "eye", "mouth", "tree", "leaf", "flower", "plant", "animal", "car", "wheel", "window", "house")
 RELATIONS = (
@@ -276,11 +276,11 @@ def test_pictures_alone_are_evaluated_without_quadruplets(cli: Any, model: Path,
 def test_large_pair_tables_are_ranked_only_on_request(
     cli: Any, model: Path, sides: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(part_evaluation, "_MAX_RANKED_PAIRS", 2000)
+    monkeypatch.setattr(object_parts, "_MAX_RANKED_PAIRS", 2000)
     result = cli("evaluate", model, sides / "test.parquet", "--json")
     assert "quadruplets" not in result.json
     assert "are not ranked unasked: give --candidate-pairs FILE" in result.err
-    monkeypatch.setattr(part_evaluation, "_MAX_RANKED_PAIRS", 150 * len(wsabie.load(model).model.vocabulary_) ** 2)
+    monkeypatch.setattr(object_parts, "_MAX_RANKED_PAIRS", 150 * len(wsabie.load(model).model.vocabulary_) ** 2)
     assert cli("evaluate", model, sides / "test.parquet", "--json").json["quadruplets"]["sampled"] == 150
 
 

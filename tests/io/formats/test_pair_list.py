@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsabie.cli.model_inputs import read_label_file
+from wsabie.cli.inputs import read_label_file
 from wsabie.core.errors import InputError
 from wsabie.io.alignment import align_table
 from wsabie.io.formats.pair_list import read_excluded_pairs, read_id_pairs, read_pairs, write_id_pairs

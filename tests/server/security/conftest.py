@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 from tests.server.conftest import run_service
 
 from wsabie.collection.folder.collection import open_collection
+from wsabie.server.access_control import LOOPBACK
 from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits
-from wsabie.server.limits.same_origin import LOOPBACK
 from wsabie.server.model_holder import CollectionModelHolder
 from wsabie.server.service_context import ServiceContext
 from wsabie.server.tokens import Token, hash_token

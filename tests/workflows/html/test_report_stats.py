@@ -6,7 +6,7 @@ import numpy as np
 
 from wsabie.evaluation.bootstrap import PairedDifference
 from wsabie.workflows.compare.comparison import Comparison
-from wsabie.workflows.report.report_charts import ModelVerdict, format_gain
+from wsabie.workflows.report.html_report import ModelVerdict, format_gain
 
 
 def test_gain_over_zero_is_stated_in_labels(comparison: Comparison) -> None:

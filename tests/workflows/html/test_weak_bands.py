@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wsabie.evaluation.score_evaluation import FrequencyBin
-from wsabie.workflows.report.report_charts import name_weak_bands
+from wsabie.workflows.report.html_report import name_weak_bands
 
 
 def make_bands(*recalls: float) -> list[FrequencyBin]:

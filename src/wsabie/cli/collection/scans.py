@@ -7,7 +7,7 @@ import typer
 
 from wsabie.cli.collection import CollectionOptions, PersonOptions, require_database
 from wsabie.cli.framework import Report, argument, command, option
-from wsabie.cli.model_inputs import read_label_file
+from wsabie.cli.inputs import read_label_file
 from wsabie.cli.output import TerminalProgress, format_count, is_at_terminal, print_note, quote_path
 from wsabie.cli.shared_options import ListedRejectOptions, ThreadOptions
 from wsabie.core.errors import InputError
@@ -153,9 +153,8 @@ def _discover_files(options: InitOptions, rejects: "Rejects") -> "list[RootConte
     if is_collection(folder):
         return []
     if (enclosing := find_enclosing_collection(folder)) is not None:
-        print_note(
-            f"{folder} lies in the collection {enclosing}; from now on both have tags of their own of what is in it"
-        )
+        effect = "from now on both have tags of their own of what is in it"
+        print_note(f"{folder} lies in the collection {enclosing}; {effect}")
     refuse_no_room(folder)
     return [] if options.no_scan else discover_roots(None, [folder], options.tags, rejects, TerminalProgress())
 
@@ -171,9 +170,8 @@ def _review_folder_labels(files: "list[RootContents]", options: InitOptions) -> 
     print_note(f"labels by the names of sub-folders: {shown}{more} (--not-labels NAME,NAME leaves some out)")
     if not is_at_terminal():
         return files
-    answer = typer.prompt(
-        "names that are not labels, separated by commas (Enter: none)", "", show_default=False, err=True
-    )
+    question = "names that are not labels, separated by commas (Enter: none)"
+    answer = typer.prompt(question, "", show_default=False, err=True)
     return [add_excluded_names(contents, filter(str.strip, answer.split(","))) for contents in files]
 
 
@@ -203,17 +201,15 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
 
     readiness, path = check_readiness(collection), quote_path(folder)
     if result.modality != "pictures":
-        print_note(
-            f"{result.modality} can be listed, tagged and exported here; a collection learns from pictures alone"
-        )
+        limit = "a collection learns from pictures alone"
+        print_note(f"{result.modality} can be listed, tagged and exported here; {limit}")
         print_note(f"next: learn from these files and the labels that they have: wsabie train {path} --model MODEL")
         return
     if readiness.tagged:
         print_note(f"next: wsabie collection {'train' if result.added_tags else 'status'} {path}")
         return
-    print_note(
-        f"nothing is tagged yet; a model needs {MIN_ITEMS} tagged pictures and 2 labels, better 20 of each label"
-    )
+    needs = f"{MIN_ITEMS} tagged pictures and 2 labels, better 20 of each label"
+    print_note(f"nothing is tagged yet; a model needs {needs}")
     if readiness.labels:
         remedy = "" if is_sentence_encoder_installed() else ", after: pip install 'wsabie[words]'"
         print_note(f"next: suggestions by the names of the labels alone: wsabie collection apply {path}{remedy}")

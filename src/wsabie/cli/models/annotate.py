@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from wsabie.cli import data_inputs, model_inputs
+from wsabie.cli import inputs
 from wsabie.cli import shared_options as shared
 from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options
-from wsabie.cli.label_siblings import SHOWN_MARKS, match_model_siblings
+from wsabie.cli.inputs import ONLY_LABELS, ONLY_SPACES, run_by_model
+from wsabie.cli.knowledge_files import SHOWN_MARKS, match_model_siblings
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
-from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, run_by_model
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.regions import OUTSIDE
@@ -79,7 +79,7 @@ def _annotate(options: AnnotateOptions) -> Report:
         yield from annotate_to_file(options, options.out)
         return
     _check_options(options)
-    annotator = model_inputs.load_annotator(options.model, options.threads)
+    annotator = inputs.load_annotator(options.model, options.threads)
     if options.explanation.label is not None:
         annotator.model.vocabulary_.ids([options.explanation.label])  # refuses an unknown label before any work
     siblings = match_model_siblings(options.labels, annotator)
@@ -106,7 +106,7 @@ def _rank_inputs(
     from wsabie.workflows.batch_annotation import LabelRanking
 
     candidates, vocabulary = _read_candidates(options, annotator), annotator.model.vocabulary_
-    thresholds = model_inputs.load_thresholds(options.model, annotator, options.min_precision)
+    thresholds = inputs.load_thresholds(options.model, annotator, options.min_precision)
     k = min(options.k, len(vocabulary))
     ranking = LabelRanking(annotator.model, None, k, candidates, thresholds, options.exact)
     paths, regions, explanation = options.inputs or [], options.region or (), options.explanation
@@ -114,17 +114,17 @@ def _rank_inputs(
     results: list[JsonObject] = []
     n_drawn = n_unknown = 0
     reading: Settings = {"has_labels": siblings is not None, "is_single": len(paths) == 1}
-    sources = model_inputs.open_inputs(paths, rejects, annotator, data_format=options.data_format, **reading)
+    sources = inputs.open_inputs(paths, rejects, annotator, data_format=options.data_format, **reading)
     sources = [(prefix, _select_regions(source, regions)) for prefix, source in sources] if regions else sources
     if texts := [Item(text, text.encode(), ()) for text in options.text or ()]:  # texts are their own ids
         sources = [*sources, ("", ItemList(Path("--text"), texts, "documents"))]
     for prefix, bare in sources:
         source = bare
-        if prefix and not data_inputs.is_table(bare):
+        if prefix and not inputs.is_table(bare):
             source = ConcatenatedSource(bare, [bare], [prefix])  # rejects name the input too
-        aligned = model_inputs.align_rows(annotator, options.model, source, **resources)
+        aligned = inputs.align_rows(annotator, options.model, source, **resources)
         rows, n_unknown = aligned.rows, n_unknown + aligned.unknown_features
-        model_inputs.report_unknown_features(aligned, "the data")
+        inputs.report_unknown_features(aligned, "the data")
         if (ranked := ranking.rank(rows.X)) is not None:
             row_results = [
                 {"id": prefix + i if source is bare else i, "labels": [[name, round(s, 6)] for name, s in top]}
@@ -141,7 +141,7 @@ def _rank_inputs(
 
 def _read_candidates(options: AnnotateOptions, annotator: "Annotator") -> list[str] | None:
     """Read the candidate labels; refuse unknown ones before any work."""
-    names = None if options.candidates is None else model_inputs.read_label_file(options.candidates)
+    names = None if options.candidates is None else inputs.read_label_file(options.candidates)
     annotator.model.vocabulary_.ids(names or ())
     return names
 
@@ -172,8 +172,8 @@ def _show_rankings(results: Sequence[JsonObject]) -> None:
 def _select_regions(source: "Source", regions: Sequence[str]) -> "FixedRegionSource":
     from wsabie.io.formats.region_items import FixedRegionSource
 
-    if data_inputs.is_table(source) or source.modality != "pictures":
-        content = data_inputs.name_content(source)
+    if inputs.is_table(source) or source.modality != "pictures":
+        content = inputs.name_content(source)
         raise InputError(f"--region is for pictures, and this input is {content}; leave --region out")
     return FixedRegionSource.from_texts(source, regions)
 
@@ -195,7 +195,7 @@ def _draw_explanations(annotator: "Annotator", source: "Source", folder: Path, l
     from wsabie.core.errors import UnreadableItemError
     from wsabie.models.explanations import explain_picture
 
-    if data_inputs.is_table(source) or annotator.extractor is None:
+    if inputs.is_table(source) or annotator.extractor is None:
         raise InputError("--explain draws on pictures; this input is rows of features")
     require(source.modality == "pictures", f"--explain draws on pictures; {source.path} holds {source.modality}")
     for picture in source:
@@ -232,9 +232,9 @@ def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") ->
         for path in paths:
             if query_kind.n_features and path.exists():
                 width, data_format = query_kind.n_features, options.data_format
-                source = data_inputs.open_data(path, rejects, "none", width, modality, data_format=data_format)
+                source = inputs.open_data(path, rejects, "none", width, modality, data_format=data_format)
                 aligned = annotator.rows(query, source, **options.resources(rejects=rejects))
-                model_inputs.report_unknown_features(aligned, path)
+                inputs.report_unknown_features(aligned, path)
                 add(aligned.rows.ids, aligned.rows.X)
             else:
                 add([str(path)], query_kind.ids([str(path)]))
@@ -270,12 +270,12 @@ def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
     batch_annotation.detect_output_format(file)  # refuses an unknown ending before any work
     model, paths = options.model, options.inputs or []
     options.check_outputs(("annotations", file), inputs=(*paths, model))
-    annotator = model_inputs.load_annotator(model, options.threads)
-    modality = model_inputs.find_modality(annotator)
+    annotator = inputs.load_annotator(model, options.threads)
+    modality = inputs.find_modality(annotator)
     for path in paths:  # refuses an unknown format before work on the others
-        data_inputs.choose_format(path, options.data_format, True, modality)
+        inputs.choose_format(path, options.data_format, True, modality)
     candidates = _read_candidates(options, annotator)
-    thresholds = model_inputs.load_thresholds(model, annotator, options.min_precision)
+    thresholds = inputs.load_thresholds(model, annotator, options.min_precision)
     with options.collect_rejects() as rejects:
         blocks = _iterate_blocks(annotator, options, modality, rejects)
         settings = options.pick("exact") | {"candidates": candidates, "least": thresholds, "folder": model}
@@ -305,19 +305,19 @@ def _iterate_blocks(
             item_inputs.append(path)
             continue
         for rows in blocks:
-            model_inputs.refuse_misfit(annotator, model, rows)
+            inputs.refuse_misfit(annotator, model, rows)
             yield _prefix_ids("" if is_single else f"{path}/", rows)
     reading: Settings = {"has_labels": False, "is_single": is_single, "data_format": data_format}
-    sources = model_inputs.open_inputs(item_inputs, rejects, annotator, **reading)
+    sources = inputs.open_inputs(item_inputs, rejects, annotator, **reading)
     for prefix, source in sources:
-        model_inputs.refuse_misfit(annotator, model, source)
-        for block in [source] if data_inputs.is_table(source) else iterate_item_blocks(source):
+        inputs.refuse_misfit(annotator, model, source)
+        for block in [source] if inputs.is_table(source) else iterate_item_blocks(source):
             yield _prefix_ids(prefix, block)
 
 
 def _prefix_ids(prefix: str, block: "FeatureTable | ItemList") -> "FeatureTable | ItemList":
     """Put a prefix before the ids of a block."""
 
-    if data_inputs.is_table(block):
+    if inputs.is_table(block):
         return replace(block, ids=[prefix + row_id for row_id in block.ids])
     return replace(block, items=[item._replace(id=prefix + item.id) for item in block])

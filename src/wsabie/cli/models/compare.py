@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from wsabie.cli import data_inputs, model_inputs, output
+from wsabie.cli import inputs, output
 from wsabie.cli import shared_options as shared
 from wsabie.cli.framework import Options, Settings, command, option
-from wsabie.cli.label_siblings import match_data_siblings, print_siblings, summarize_siblings
-from wsabie.cli.space_dispatch import IN_TABLES, ONLY_SPACES, list_declared_files, read_test_declaration, run_by_data
+from wsabie.cli.inputs import IN_TABLES, ONLY_SPACES, list_declared_files, read_test_declaration, run_by_data
+from wsabie.cli.knowledge_files import match_data_siblings, print_siblings, summarize_siblings
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.storage.atomic_files import check_writable, lock_folder
 from wsabie.storage.output_checks import refuse_unknown_files
@@ -192,12 +192,12 @@ def _compare_rows(options: CompareOptions) -> None:
     folder = choose_folder(options.keep, data, settings)
     siblings = match_data_siblings(options.labels, data)
     with options.collect_rejects() as rejects:
-        source = data_inputs.open_data(data, rejects, items=items, data_format=options.data_format)
+        source = inputs.open_data(data, rejects, items=items, data_format=options.data_format)
         options.features.refuse_rows(source, data)
-        test_source, width = None, data_inputs.find_width(source)
+        test_source, width = None, inputs.find_width(source)
         if test is not None:
             reading: Settings = {"n_features": width, "default_items": items, "data_format": options.data_format}
-            test_source = data_inputs.open_data(test, rejects, **reading)
+            test_source = inputs.open_data(test, rejects, **reading)
         train, valid, test_table, extractor = _extract_sides(options, source, test_source, rejects)
         with open_result_store(folder, options.keep, with_models=report is not None) as store:
             limits = options.pick("min_rows", "allow_overlap") | {"unknown_pairs": test_table.unknown_pairs}
@@ -245,8 +245,8 @@ def _extract_sides(
 
     seed = options.seed or 0
     choose_sides = partial(split_rows, by=options.by, valid=0.1, test=0.1 if test is None else 0.0, seed=seed)
-    if data_inputs.is_table(data):
-        if test is not None and not data_inputs.is_table(test):
+    if inputs.is_table(data):
+        if test is not None and not inputs.is_table(test):
             modality = f"the training data are rows of features and the test data {test.modality}"
             raise InputError(f"{modality}; give the same kind")
         rows, sides, extractor = data, choose_sides(data), None
@@ -258,13 +258,12 @@ def _extract_sides(
         names = settings.pop("features", None)
         extractor = create_extractor(names, source=data, **settings, seed=seed)
         rows, sides = extract_split(data, extractor, choose_sides, **resources)
-        if test is not None and not data_inputs.is_table(test):
+        if test is not None and not inputs.is_table(test):
             test = extractor.transform(test, **resources)
     test_rows = rows.take(sides.test) if test is None else test
-    test_table = align_table(
-        test_rows, rows.label_names, rows.feature_names, rows.X.shape[1], rows.extractor_fingerprint
-    )
-    model_inputs.report_unknown_labels(test_table, "the test data")
+    columns = rows.feature_names, rows.X.shape[1], rows.extractor_fingerprint
+    test_table = align_table(test_rows, rows.label_names, *columns)
+    inputs.report_unknown_labels(test_table, "the test data")
     return rows.take(sides.train), rows.take(sides.valid), test_table, extractor
 
 
@@ -276,8 +275,8 @@ def _write_report(
     from wsabie.workflows.report.report_input import ReportInput
 
     examples, task = [], comparison.task
-    modality = "rows" if data_inputs.is_table(test_source) else test_source.modality
-    if comparison.main and extractor is not None and not data_inputs.is_table(test_source) and modality == "pictures":
+    modality = "rows" if inputs.is_table(test_source) else test_source.modality
+    if comparison.main and extractor is not None and not inputs.is_table(test_source) and modality == "pictures":
         examples = build_image_examples(comparison.main, task.test, test_source, extractor, similar=task.similar)
     report_input = ReportInput(
         f"Comparison on {data.name}",

@@ -4,12 +4,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from wsabie.cli import data_inputs, model_inputs
+from wsabie.cli import inputs
 from wsabie.cli import shared_options as shared
 from wsabie.cli.framework import Options, Report, Settings, command, list_stated, option
-from wsabie.cli.label_siblings import match_model_siblings, print_siblings, summarize_siblings
+from wsabie.cli.inputs import ONLY_LABELS, read_test_declaration, run_by_model
+from wsabie.cli.knowledge_files import match_model_siblings, print_siblings, summarize_siblings
 from wsabie.cli.output import TerminalProgress, format_count, format_figure, print_note, show_table
-from wsabie.cli.space_dispatch import ONLY_LABELS, read_test_declaration, run_by_model
 from wsabie.core.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wsabie.models.object_parts.pair_ranker import PairRanker
     from wsabie.storage.rejects import Rejects
     from wsabie.vocabulary.label_names import Vocabulary
-    from wsabie.workflows.part_evaluation import PartEvaluation, PartEvaluationRequest, TaskFigures
+    from wsabie.workflows.object_parts import PartEvaluation, PartEvaluationRequest, TaskFigures
 
 
 _NO_QUADRUPLETS = "no relation has two different pictures in the data, one of the object and one of the part"
@@ -54,7 +54,7 @@ def make_part_request(
     `restriction` is an option that restricts the ranked labels.
     """
     from wsabie.models.object_parts.pair_ranker import PairRanker
-    from wsabie.workflows.part_evaluation import build_request, choose_quadruplet_count
+    from wsabie.workflows.object_parts import build_request, choose_quadruplet_count
 
     if not isinstance(model, PairRanker):
         refuse_parts_options(parts, folder)
@@ -86,7 +86,7 @@ def refuse_parts_options(parts: PartsOptions, folder: Path) -> None:
 def _read_pairs(file: Path, model: "PairRanker", folder: Path) -> "Int64":
     from wsabie.vocabulary.label_quadruplets import convert_pairs_to_ids
 
-    pairs = convert_pairs_to_ids(data_inputs.read_label_pairs(file), model.vocabulary_)
+    pairs = convert_pairs_to_ids(inputs.read_label_pairs(file), model.vocabulary_)
     if pairs.left_out:
         summary = f"{format_count(len(pairs.left_out), 'pair')} of {file} with a label that {folder} does not know"
         example = f"such as {' and '.join(pairs.left_out[0])}"
@@ -158,13 +158,13 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
     from wsabie.evaluation.metrics import select_informative_lengths
     from wsabie.io.records import get_groups
     from wsabie.workflows.model_evaluation import evaluate_model
-    from wsabie.workflows.part_evaluation import evaluate_parts
+    from wsabie.workflows.object_parts import evaluate_parts
 
     model, data, parts = options.model, options.data, options.parts
     candidates, exclude = options.candidates, options.exclude
     counted = options.propensities
     options.check_outputs(inputs=(data, model, exclude, counted, candidates, parts.relations, parts.candidate_pairs))
-    annotator, progress = model_inputs.load_annotator(model, options.threads), TerminalProgress()
+    annotator, progress = inputs.load_annotator(model, options.threads), TerminalProgress()
     executor = options.make_executor(data, model)
     estimator, vocabulary = annotator.model, annotator.model.vocabulary_
     label_ids = _select_label_ids(vocabulary, candidates)
@@ -204,17 +204,17 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
 def _read_rows(options: EvaluateOptions, annotator: "Annotator", resources: Settings) -> "AlignedTable":
     """Read the rows with known labels; refuse training data."""
     model, data, width = options.model, options.data, annotator.model.n_features_in_
-    reading = model_inputs.get_read_options(annotator.facts) | {"data_format": options.data_format}
-    source = data_inputs.open_data(data, resources["rejects"], n_features=width, **reading)
+    reading = inputs.get_read_options(annotator.facts) | {"data_format": options.data_format}
+    source = inputs.open_data(data, resources["rejects"], n_features=width, **reading)
     if not options.allow_overlap:
         _refuse_training_data(annotator, source, data)
-    aligned = model_inputs.align_rows(annotator, model, source, **resources)
+    aligned = inputs.align_rows(annotator, model, source, **resources)
     if not options.allow_overlap:
         _refuse_training_data(annotator, aligned.rows, data)
         if options.exclude is None:  # otherwise the same rows have other labels on each side
             _refuse_training_rows(annotator, aligned.rows, data)
     _refuse_unlabelled(aligned, model, data)
-    model_inputs.report_unknown_labels(aligned, data)
+    inputs.report_unknown_labels(aligned, data)
     return aligned
 
 
@@ -254,7 +254,7 @@ def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int
 
     if candidates is None:
         return vocabulary.active_ids()
-    label_ids = np.unique(vocabulary.ids(model_inputs.read_label_file(candidates)))
+    label_ids = np.unique(vocabulary.ids(inputs.read_label_file(candidates)))
     require(len(label_ids) >= 2, f"{candidates} names one label, which is always right; give two or more")
     return label_ids
 
@@ -266,7 +266,7 @@ def _read_excluded_labels(
     from wsabie.io.alignment import look_up_labels
 
     data = options.data
-    table = data_inputs.make_label_table(data_inputs.open_data(exclude, rejects, data_format=options.data_format))
+    table = inputs.make_label_table(inputs.open_data(exclude, rejects, data_format=options.data_format))
     labels = look_up_labels(table, rows.ids, rows.label_names)
     require(labels.nnz > 0, f"no row of {data} has a label in {exclude}; give the training data of the same split")
     n_excluded = int((labels.multiply(rows.Y > 0)).nnz)
@@ -281,20 +281,20 @@ def _read_propensities(options: EvaluateOptions, data: Path, rows: "FeatureTable
     from wsabie.io.alignment import align_table
     from wsabie.io.records import count_labels
 
-    table = data_inputs.make_label_table(data_inputs.open_data(data, rejects, data_format=options.data_format))
+    table = inputs.make_label_table(inputs.open_data(data, rejects, data_format=options.data_format))
     counts = count_labels(align_table(table, rows.label_names).rows)
     require(bool(counts.any()), f"no row of {data} has a label of the model; give the data that it was trained on")
     return compute_propensities(counts, len(table))
 
 
 def _refuse_training_data(annotator: "Annotator", source: "Source", data: Path) -> None:
-    if model_inputs.is_training_data(source, annotator.facts):
+    if inputs.is_training_data(source, annotator.facts):
         raise InputError(f"{data} is what the model was trained on; give other data, or add --allow-overlap")
 
 
 def _refuse_training_rows(annotator: "Annotator", rows: "FeatureTable", data: Path) -> None:
     """Refuse data with mostly training rows, and report fewer: some rows may be equal by chance."""
-    n_known, n_checked, counts = model_inputs.count_training_rows(annotator, rows, data)
+    n_known, n_checked, counts = inputs.count_training_rows(annotator, rows, data)
     finding = f"{counts} have id and features of training rows"
     require(2 * n_known <= n_checked, f"{finding}; give other data, or add --allow-overlap")
     if n_known:
@@ -307,11 +307,9 @@ def _refuse_unlabelled(aligned: "AlignedTable", model: Path, data: Path) -> None
     unknown, known_names = aligned.unknown_labels, aligned.rows.label_names
     if not aligned.unknown_pairs:
         raise InputError(f"no row of {data} has a label, so nothing can be measured; give data with labels")
-    labels = f"{format_count(len(unknown), 'label')} of {data}, such as {data_inputs.format_names(unknown)}"
-    remedy = "give data with such labels, or train on labels like these"
-    raise InputError(
-        f"{model} knows none of the {labels}; it knows {data_inputs.format_names(known_names)} and the like: {remedy}"
-    )
+    labels = f"{format_count(len(unknown), 'label')} of {data}, such as {inputs.format_names(unknown)}"
+    fact = f"{model} knows none of the {labels}; it knows {inputs.format_names(known_names)} and the like"
+    raise InputError(f"{fact}: give data with such labels, or train on labels like these")
 
 
 def _show_evaluation(evaluation: "Evaluation", intervals: "dict[str, Interval]") -> None:

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from wsabie.cli.framework import Report, argument, command, option
-from wsabie.cli.model_inputs import find_modality, load_annotator
+from wsabie.cli.inputs import find_modality, load_annotator, load_space
 from wsabie.cli.output import escape_line, format_count, out, print_note
 from wsabie.cli.shared_options import Model, OutputOptions
-from wsabie.cli.space_dispatch import load_space
 from wsabie.core.errors import InputError
 
 

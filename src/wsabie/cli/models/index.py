@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.framework import JsonObject, Report, command, option
-from wsabie.cli.model_inputs import load_annotator, read_model_rows
+from wsabie.cli.inputs import load_annotator, read_model_rows
 from wsabie.cli.output import out, print_note, show_table
 from wsabie.cli.shared_options import DataOptions, Model, RecallTarget, SeededThreadOptions
 from wsabie.core.errors import require

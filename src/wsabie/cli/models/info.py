@@ -4,12 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli.data.shards import collect_shard_facts
-from wsabie.cli.epoch_tables import format_epoch_count, show_epochs
 from wsabie.cli.framework import JsonObject, Report, Scope, argument, command, only_for, option, refuse_options
-from wsabie.cli.model_inputs import find_modality, load_annotator, refuse_collection_folder
-from wsabie.cli.output import TerminalProgress, print_note, show_table
+from wsabie.cli.inputs import find_modality, load_annotator, refuse_collection_folder, run_by_model
+from wsabie.cli.output import TerminalProgress, format_epoch_count, print_note, show_epochs, show_table
 from wsabie.cli.shared_options import OutputOptions
-from wsabie.cli.space_dispatch import run_by_model
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
@@ -86,9 +84,8 @@ def _show_space(options: InfoOptions, annotator: "SpaceAnnotator") -> Report:
     n_bytes = measure_folder_bytes(options.model)
     facts: JsonObject = {**space.facts(), "bytes": n_bytes, **extractors, **annotator.facts}
     yield _make_document(options, facts | _list_details(space), space.history_)
-    _show_facts(
-        options.model, {name: facts[name] for name in facts if name not in ("fingerprints", "pair_fingerprints")}
-    )
+    shown_names = [name for name in facts if name not in ("fingerprints", "pair_fingerprints")]
+    _show_facts(options.model, {name: facts[name] for name in shown_names})
     if options.epochs:
         show_epochs(space.history_)
 

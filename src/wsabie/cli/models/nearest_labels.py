@@ -3,12 +3,11 @@
 from typing import TYPE_CHECKING, Annotated
 
 from wsabie.cli.framework import Report, argument, command, option
-from wsabie.cli.label_siblings import match_model_siblings
-from wsabie.cli.model_inputs import load_annotator
+from wsabie.cli.inputs import ONLY_LABELS, ONLY_SPACES, load_annotator, run_by_model
+from wsabie.cli.knowledge_files import match_model_siblings
 from wsabie.cli.output import show_table
 from wsabie.cli.shared_options import HierarchyOptions, LabelLimit, Model, OutputOptions
-from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, run_by_model
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 
 if TYPE_CHECKING:
     from wsabie.models.entity_space.space_annotator import SpaceAnnotator
@@ -69,8 +68,7 @@ def _find_kind(annotator: "SpaceAnnotator", item: str) -> str:
 
     kinds = annotator.space.kinds_
     holders = [name for name, fitted_kind in kinds.items() if item in fitted_kind.vocabulary]
-    if len(holders) > 1:
-        raise InputError(f"{item!r} is an entity of the kinds {', '.join(holders)}; choose one by --entity-kind")
+    require(len(holders) < 2, f"{item!r} is an entity of the kinds {', '.join(holders)}; choose one by --entity-kind")
     if not holders:
         names = [name for fitted_kind in kinds.values() for name in fitted_kind.vocabulary]
         raise InputError(format_unknown_label(item, names, "entity"))

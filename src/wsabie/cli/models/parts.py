@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.data_inputs import read_label_pairs
 from wsabie.cli.framework import JsonObject, Report, argument, command, option
-from wsabie.cli.model_inputs import load_annotator
+from wsabie.cli.inputs import load_annotator, read_label_pairs
 from wsabie.cli.output import format_count, out, print_note, show_table
 from wsabie.cli.shared_options import Model, OutputOptions, ThreadOptions
 from wsabie.core.errors import InputError, UnknownLabelError, require
@@ -14,7 +13,7 @@ from wsabie.storage.atomic_files import write_bytes
 
 if TYPE_CHECKING:
     from wsabie.models.annotators import Annotator
-    from wsabie.workflows.part_detection import DetectedPart
+    from wsabie.workflows.object_parts import DetectedPart
 
 
 class PartsCommandOptions(OutputOptions, ThreadOptions):
@@ -48,7 +47,7 @@ def parts(options: PartsCommandOptions) -> Report:
 
 def _find_parts(options: PartsCommandOptions) -> Report:
     """Detect the object and its parts in a picture."""
-    from wsabie.workflows.part_detection import find_parts
+    from wsabie.workflows.object_parts import find_parts
 
     annotator = _load_parts_model(options)
     pairs = find_parts(annotator, options.picture, options.object_label, options.k, **options.resources())
@@ -60,7 +59,7 @@ def _find_parts(options: PartsCommandOptions) -> Report:
 
 def _label_regions(options: PartsCommandOptions, regions: Sequence[str | Path]) -> Report:
     """Rank pairs of labels for the picture and each marked region."""
-    from wsabie.workflows.part_detection import label_parts
+    from wsabie.workflows.object_parts import label_parts
 
     annotator, file = _load_parts_model(options), options.candidate_pairs
     label_pairs = None if file is None else read_label_pairs(file)
@@ -80,7 +79,7 @@ def _label_regions(options: PartsCommandOptions, regions: Sequence[str | Path]) 
 
 
 def _load_parts_model(options: PartsCommandOptions) -> "Annotator":
-    from wsabie.workflows.part_detection import require_object_parts
+    from wsabie.workflows.object_parts import require_object_parts
 
     model, picture, object_label = options.model, options.picture, options.object_label
     options.check_outputs(("picture", options.out), inputs=(picture, model))
@@ -92,7 +91,7 @@ def _load_parts_model(options: PartsCommandOptions) -> "Annotator":
 
 
 def _draw_parts(options: PartsCommandOptions, parts: "Sequence[DetectedPart]") -> None:
-    from wsabie.workflows.part_detection import draw_parts
+    from wsabie.workflows.object_parts import draw_parts
 
     if options.out is None:
         return

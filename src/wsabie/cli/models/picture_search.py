@@ -4,13 +4,13 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli import data_inputs, model_inputs
+from wsabie.cli import inputs
 from wsabie.cli.framework import JsonObject, Options, Report, argument, command, option
+from wsabie.cli.inputs import load_space
 from wsabie.cli.knowledge_files import load_knowledge, load_word_vectors, match_concepts
 from wsabie.cli.output import escape_line, format_count, out, print_note, print_row
 from wsabie.cli.shared_options import DataOptions, Knowledge, Model, RelationPairs, Table, ThreadOptions
-from wsabie.cli.space_dispatch import load_space
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.storage.atomic_files import write_bytes, write_text
 from wsabie.storage.rejects import Rejects
 
@@ -72,7 +72,7 @@ def search(options: SearchOptions) -> Report:
     if load_space(options.model) is not None:
         remedy = "search takes a model of labels, a space is a --related-model"
         raise InputError(f"{options.model} is a space of several kinds; {remedy}")
-    annotator = model_inputs.load_annotator(options.model, options.threads)
+    annotator = inputs.load_annotator(options.model, options.threads)
     require_embeddings(annotator.model)
     vocabulary = annotator.model.vocabulary_
     label_id = vocabulary.find(options.query)
@@ -87,7 +87,7 @@ def search(options: SearchOptions) -> Report:
         augmented_search = AugmentedSearch(annotator.model, items, queries=queries, related=related, groups=groups)
         result = augmented_search.find(query, options.k, options.max_related)
         labels, files = _collect_labels(table, result, vocabulary), Files()
-        if not data_inputs.is_table(source):
+        if not inputs.is_table(source):
             ids = {match.id for group in result.groups for match in group.matches}
             items_found = (item for item in source if item.id in ids and isinstance(item.content, Path))
             files = {item.id: str(item.content) for item in items_found}
@@ -127,18 +127,15 @@ def _open_collection(options: SearchOptions, annotator: "Annotator", rejects: Re
     """Open the collection to search, and a table of its ids, labels and groups."""
     from wsabie.io.records import concatenate_sources
 
-    n_features, modality = annotator.model.n_features_in_, model_inputs.find_modality(annotator)
-    label_sources = [data_inputs.choose_label_source(path, n_features, modality) for path in options.within]
-    labelled_paths = zip(options.within, label_sources, strict=True)
-    sources = [
-        model_inputs.open_model_data(annotator, path, rejects, labels, options.data_format)
-        for path, labels in labelled_paths
-    ]
+    n_features, modality = annotator.model.n_features_in_, inputs.find_modality(annotator)
+    label_sources = [inputs.choose_label_source(path, n_features, modality) for path in options.within]
+    pairs = zip(options.within, label_sources, strict=True)
+    sources = [inputs.open_model_data(annotator, path, rejects, labels, options.data_format) for path, labels in pairs]
     source = concatenate_sources(sources)
-    if options.out is not None and (data_inputs.is_table(source) or source.modality != "pictures"):
-        content = data_inputs.name_content(source)
+    if options.out is not None and (inputs.is_table(source) or source.modality != "pictures"):
+        content = inputs.name_content(source)
         raise InputError(f"--out draws pictures and {options.within[0]} holds {content}; leave --out out")
-    return source, data_inputs.make_label_table(source)
+    return source, inputs.make_label_table(source)
 
 
 def _make_matchers(
@@ -188,10 +185,11 @@ def _embed_items(options: SearchOptions, annotator: "Annotator", source: "Source
             if stored.origin == origin:
                 return stored
             print_note(f"{folder} holds points of another model or collection; they are made again")
-    model_inputs.refuse_misfit(annotator, options.model, source)
+    inputs.refuse_misfit(annotator, options.model, source)
     embeddings = EmbeddingSet.of(annotator, source, origin=origin, **options.resources(rejects=rejects))
-    if not len(embeddings):
-        raise InputError(f"nothing in {options.within[0]} can be read; look at the list that --rejects FILE writes")
+    require(
+        len(embeddings) > 0, f"nothing in {options.within[0]} can be read; look at the list that --rejects FILE writes"
+    )
     if folder is not None:
         embeddings.save(folder)
     return embeddings
@@ -221,7 +219,7 @@ def _collect_labels(table: "FeatureTable", result: "AugmentedResult", vocabulary
 def _write_pictures(
     options: SearchOptions, target: Path, result: "AugmentedResult", source: "ItemSource", labels: Labels, files: Files
 ) -> None:
-    from wsabie.workflows.result_sheet import list_sheet_lines, load_thumbnails, render_result_page, render_sheet
+    from wsabie.workflows.augmented_search import list_sheet_lines, load_thumbnails, render_result_page, render_sheet
 
     pictures = load_thumbnails((match.id for group in result.groups for match in group.matches), source)
     if target.suffix.lower() == ".html":

@@ -8,11 +8,9 @@ from os import SEEK_END
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from wsabie.cli.data_inputs import make_label_table
 from wsabie.cli.framework import JsonObject
-from wsabie.cli.model_inputs import load_annotator
+from wsabie.cli.inputs import load_annotator, load_space, make_label_table
 from wsabie.cli.output import InterruptExit, print_note
-from wsabie.cli.space_dispatch import load_space
 from wsabie.core.errors import InputError, WsabieError
 from wsabie.core.json_conversion import to_json_value
 from wsabie.storage.atomic_files import WriteError, explain_write_errors, lock_folder

@@ -4,15 +4,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from wsabie.cli import data_inputs, model_inputs
+from wsabie.cli import inputs
 from wsabie.cli import shared_options as shared
-from wsabie.cli.epoch_tables import format_epoch_count
 from wsabie.cli.estimator_options import EnsembleOptions, EstimatorOptions, ShapeOptions
 from wsabie.cli.framework import Options, Report, Settings, command, list_stated, option
+from wsabie.cli.inputs import IN_TABLES, ONLY_LABELS, ONLY_SPACES, list_declared_files, run_by_data
 from wsabie.cli.knowledge_files import LabelOptions
 from wsabie.cli.models import resumption
-from wsabie.cli.output import format_count, format_figure, out, print_note, quote_path, show_table
-from wsabie.cli.space_dispatch import IN_TABLES, ONLY_LABELS, ONLY_SPACES, list_declared_files, run_by_data
+from wsabie.cli.output import format_count, format_epoch_count, format_figure, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.models.estimator_specs import SYSTEMS, build_estimator, find_spec
@@ -135,8 +134,8 @@ def _train_model(options: TrainOptions) -> Report:
         yield from _report_training(recipe, result, rounds)
         return
     if result.validation is not None:
-        model_inputs.report_unknown_labels(result.validation, options.valid)
-    if valid is not None and model_inputs.is_training_data(valid, result.facts):
+        inputs.report_unknown_labels(result.validation, options.valid)
+    if valid is not None and inputs.is_training_data(valid, result.facts):
         reason = "so that the epoch was chosen on rows of the training"
         print_note(f"{options.valid} is the training data itself, {reason}")
     if recipe.holdout_share and valid is None and not result.facts["validation_rows"]:
@@ -156,7 +155,7 @@ def _make_recipe(options: TrainOptions) -> "TrainingRecipe":
     _refuse_useless_validation(options, is_trained)
     init_model, shape = None, list_stated(options.shape)
     if options.init_model is not None:
-        init_model = model_inputs.load_annotator(options.init_model, options.threads)
+        init_model = inputs.load_annotator(options.init_model, options.threads)
         fixed = {name: getattr(init_model.model, name, None) for name in ("dim", "similarity")}
         shape = {name: value for name, value in fixed.items() if hasattr(init_model.model, name)} | shape
     settings = {name: value for name, value in options.estimator.settings(kind).items() if name not in run}
@@ -245,14 +244,13 @@ def _parse_relations(kind: str, option: str | None, parameters: Settings) -> Set
         raise InputError("--kind parts learns from related labels; give --relations FILE, object TAB part a line")
     if option is None:
         return {}
-    if kind != "parts":
-        raise InputError(f"--relations is for models of objects and parts, and {kind} is none; choose --kind parts")
+    require(kind == "parts", f"--relations is for models of objects and parts, and {kind} is none; choose --kind parts")
     relation, equals, file = option.partition("=")
     if not equals or Path(option).is_file():  # the name of a file may contain "=" too
-        return {"relations": data_inputs.read_label_pairs(Path(option))}
+        return {"relations": inputs.read_label_pairs(Path(option))}
     if not relation or not file:
         raise InputError(f"--relations {option!r} is neither FILE nor RELATION=FILE, such as is-a=kinds.tsv")
-    label_pairs = data_inputs.read_label_pairs(Path(file))
+    label_pairs = inputs.read_label_pairs(Path(file))
     if relation == "part-of":  # part TAB object, as in --pairs
         label_pairs, relation = [(object_label, part_label) for part_label, object_label in label_pairs], "has-part"
     return {"relations": label_pairs, "relation": relation}
@@ -303,20 +301,20 @@ def _open_sources(
         width: int | None = shards.n_features
     else:
         settings: Settings = {"image_label": image_label, "data_format": options.data_format}
-        source = data = data_inputs.open_data(options.data, rejects, options.tags, items=items, **settings)
+        source = data = inputs.open_data(options.data, rejects, options.tags, items=items, **settings)
         _require_regions(image_label, options.data, data)
-        width = data_inputs.find_width(data)
+        width = inputs.find_width(data)
     options.features.refuse_rows(source, options.data)
     if options.valid is not None:
         settings = {"n_features": width, "default_items": items, "image_label": image_label}
-        valid = data_inputs.open_data(options.valid, rejects, data_format=options.data_format, **settings)
+        valid = inputs.open_data(options.valid, rejects, data_format=options.data_format, **settings)
         _require_regions(image_label, options.valid, valid)
     return source, valid
 
 
 def _require_regions(image_label: str | None, path: Path, source: "Source") -> None:
     """Refuse a label of the full pictures that marked regions are in if there are no regions."""
-    if image_label is not None and not data_inputs.has_regions(source):
+    if image_label is not None and not inputs.has_regions(source):
         fact = f"--image-label labels the pictures that regions are in, and {path} has no regions"
         raise InputError(f"{fact}; leave it out")
 

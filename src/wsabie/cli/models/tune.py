@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from wsabie.cli import inputs
 from wsabie.cli import shared_options as shared
-from wsabie.cli.data_inputs import find_width, open_data
 from wsabie.cli.estimator_options import parse_assignments
 from wsabie.cli.framework import Report, Settings, command, option
-from wsabie.cli.model_inputs import report_unknown_labels
 from wsabie.cli.output import out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import make_work_context
-from wsabie.cli.space_dispatch import ONLY_LABELS, ONLY_SPACES, list_declared_files, run_by_data
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import build_estimator
 from wsabie.storage.output_checks import refuse_unknown_files
@@ -32,7 +30,7 @@ MAX_SHOWN_TRIALS = 10
 class TuneClusterOptions(shared.ClusterRunOptions):
     """Options of the machines; a space is tuned on this one."""
 
-    ray: Annotated[shared.RayAddress, ONLY_LABELS] = None
+    ray: Annotated[shared.RayAddress, inputs.ONLY_LABELS] = None
 
 
 class TuneOptions(shared.DataOptions, TuneClusterOptions):
@@ -40,14 +38,14 @@ class TuneOptions(shared.DataOptions, TuneClusterOptions):
 
     data: shared.Data
     out: Path = option("Folder for the trials, the model and the page; a second run goes on.")
-    kind: str = option("Kind of model, as in `wsabie train`.", "wsabie", scope=ONLY_LABELS)
-    valid: Path | None = option("Validation data; otherwise --hold-out rows are set aside.", scope=ONLY_LABELS)
+    kind: str = option("Kind of model, as in `wsabie train`.", "wsabie", scope=inputs.ONLY_LABELS)
+    valid: Path | None = option("Validation data; otherwise --hold-out rows are set aside.", scope=inputs.ONLY_LABELS)
     hold_out: float | None = option(
         "Fraction of rows (whole groups) that judge trials (default: 0.1).", min=0.01, max=0.9
     )
-    test: Path | None = option("Test data for the best setting and the defaults.", scope=ONLY_LABELS)
-    allow_overlap: Annotated[shared.AllowOverlap, ONLY_LABELS] = False
-    metric: Literal["MAP", "p@1", "p@10"] = option("MAP, p@1 or p@10.", "MAP", scope=ONLY_LABELS)
+    test: Path | None = option("Test data for the best setting and the defaults.", scope=inputs.ONLY_LABELS)
+    allow_overlap: Annotated[shared.AllowOverlap, inputs.ONLY_LABELS] = False
+    metric: Literal["MAP", "p@1", "p@10"] = option("MAP, p@1 or p@10.", "MAP", scope=inputs.ONLY_LABELS)
     trials: int | None = option("Trials in all (default: 30, or no limit with --minutes).", min=1)
     minutes: float | None = option(
         "Minutes for all trials; the last training comes on top.", parser=shared.parse_positive, metavar="NUMBER"
@@ -55,13 +53,13 @@ class TuneOptions(shared.DataOptions, TuneClusterOptions):
     set_: list[str] | None = option("Fix a parameter, or list values to try.", flag="--set", metavar="NAME=VALUE")
     config: Path | None = option("TOML file with parameters, and with a table [space] of what to try.")
     stop_on: str | None = option(
-        "Of a TOML file: the relation that judges trials (default: all).", metavar="RELATION", scope=ONLY_SPACES
+        "Of a TOML file: the relation that judges trials (default: all).", metavar="RELATION", scope=inputs.ONLY_SPACES
     )
     batch_size: int | None = option("Trials proposed at once (default: 1; with --ray 4).", min=1, max=1000)
     no_pruning: bool = option("Train all trials to their end, also those that fall behind.")
-    all_rows: bool = option("Train the model that is saved on the validation rows too.", scope=ONLY_LABELS)
-    min_rows: Annotated[shared.MinRows, ONLY_LABELS] = 1
-    features: Annotated[shared.ExtractionOptions, ONLY_LABELS]
+    all_rows: bool = option("Train the model that is saved on the validation rows too.", scope=inputs.ONLY_LABELS)
+    min_rows: Annotated[shared.MinRows, inputs.ONLY_LABELS] = 1
+    features: Annotated[shared.ExtractionOptions, inputs.ONLY_LABELS]
 
     def make_plan(self, space: "ParameterSpace", metric: str) -> "TuningPlan":
         """Make the plan of the trials over a space of parameters."""
@@ -81,7 +79,7 @@ def tune(options: TuneOptions) -> Report:
     """Search for better parameters on validation rows or held-out pairs; the best setting becomes a model."""
     if options.valid is not None and options.hold_out:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
-    return run_by_data(options, _tune_model, _tune_space)
+    return inputs.run_by_data(options, _tune_model, _tune_space)
 
 
 def _tune_model(options: TuneOptions) -> Report:
@@ -90,7 +88,7 @@ def _tune_model(options: TuneOptions) -> Report:
     from wsabie.workflows.tune.model_tuning import tune_model
     from wsabie.workflows.tune.search_spaces import build_search_space
 
-    kind, inputs = options.kind, (options.data, options.valid, options.test)
+    kind, paths = options.kind, (options.data, options.valid, options.test)
     plan = options.make_plan(build_search_space(read_changes(options.config, options.set_ or ()), kind), options.metric)
     recipe = TrainingRecipe(
         str(options.data),
@@ -102,17 +100,17 @@ def _tune_model(options: TuneOptions) -> Report:
         system=kind,
         holdout_share=0.1 if options.hold_out is None else options.hold_out,
     )
-    _check_folders(options, recipe, WORK_FILES, inputs)
+    _check_folders(options, recipe, WORK_FILES, paths)
     with options.collect_rejects() as rejects:
         reading: Settings = {"data_format": options.data_format}
-        source = open_data(options.data, rejects, **reading)
+        source = inputs.open_data(options.data, rejects, **reading)
         options.features.refuse_rows(source, options.data)
-        reading["n_features"] = find_width(source)
-        valid, test = (None if path is None else open_data(path, rejects, **reading) for path in inputs[1:])
-        run = make_work_context(rejects, recipe.threads, options.ray, *inputs)
+        reading["n_features"] = inputs.find_width(source)
+        valid, test = (None if path is None else inputs.open_data(path, rejects, **reading) for path in paths[1:])
+        run = make_work_context(rejects, recipe.threads, options.ray, *paths)
         result = tune_model(source, valid, test, plan, recipe, run)
     if result.test_table is not None:
-        report_unknown_labels(result.test_table, options.test)
+        inputs.report_unknown_labels(result.test_table, options.test)
     yield from _report_result(options, result, "validation rows", f"annotate {quote_path(recipe.model)} NEW_DATA")
 
 
@@ -129,18 +127,18 @@ def _tune_space(options: TuneOptions, declaration: "SpaceDeclaration") -> Report
     plan = options.make_plan(build_space_search_space(declaration, changes), metric)
     hold_out = 0.1 if options.hold_out is None else options.hold_out
     recipe = SpaceRecipe(declaration, options.out / "model", space, hold_out, stop_on=stop_on or "mean")
-    _check_folders(options, recipe, WORK_FILES, (options.data, *list_declared_files(declaration)))
+    _check_folders(options, recipe, WORK_FILES, (options.data, *inputs.list_declared_files(declaration)))
     with options.collect_rejects() as rejects:
         result = tune_space(plan, recipe, make_work_context(rejects, space.threads))
     yield from _report_result(options, result, "held-out pairs", f"evaluate {quote_path(recipe.model)} TEST.toml")
 
 
 def _check_folders(
-    options: TuneOptions, recipe: "TrainingRecipe | SpaceRecipe", work_files: str, inputs: Sequence[Path | None]
+    options: TuneOptions, recipe: "TrainingRecipe | SpaceRecipe", work_files: str, paths: Sequence[Path | None]
 ) -> None:
     refuse_unknown_files(options.out, OWN_FILES)
     refuse_unknown_files(recipe.work, work_files)
-    options.check_outputs(inputs=(*inputs, options.out), folder=recipe.model)
+    options.check_outputs(inputs=(*paths, options.out), folder=recipe.model)
 
 
 def _report_result(options: TuneOptions, result: "TuningResult", judged_on: str, next_command: str) -> Report:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.estimator_options import Replay
 from wsabie.cli.framework import Report, argument, command, option
-from wsabie.cli.model_inputs import count_training_rows, load_annotator, read_model_rows
+from wsabie.cli.inputs import count_training_rows, load_annotator, read_model_rows
 from wsabie.cli.output import TerminalProgress, format_count, print_note, show_table
 from wsabie.cli.shared_options import Data, DataOptions, Model, OutputOptions, ThreadOptions
 from wsabie.core.errors import InputError, require

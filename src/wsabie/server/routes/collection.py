@@ -21,13 +21,13 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.features.encoders.encoder_list import ENCODERS
 from wsabie.features.encoders.encoder_store import is_encoder_installed
 from wsabie.server import collection_schemas as schemas
-from wsabie.server.dependencies import Context, OpenCollection, PathId, Reader, Writer, get_role
-from wsabie.server.strict_routes import make_router
+from wsabie.server.routing import Context, OpenCollection, PathId, Reader, Writer, get_role, make_router
 
 router = make_router("collection")
 
 _STATES = ("accepted", "rejected")
 _POLL_INTERVAL = 0.5  # seconds between two checks of a job
+_EVENT_STREAM: dict[int | str, JsonObject] = {200: {"content": {"text/event-stream": {}}}}
 _job_adapter = TypeAdapter(queue.Job)
 _STREAM_SECONDS = 5.0  # seconds of a stream; browsers reconnect, and a stopping service need not wait longer
 
@@ -106,9 +106,7 @@ def stop_job(job: PathId, collection: OpenCollection, _: Writer) -> queue.Job:
     return queue.stop_job(collection, job)
 
 
-@router.get(
-    "/jobs/{job}/events", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}
-)
+@router.get("/jobs/{job}/events", response_class=StreamingResponse, responses=_EVENT_STREAM)
 async def stream_job_events(job: PathId, collection: OpenCollection, request: Request) -> Response:
     """Send the job whenever it changes, as server-sent events, until it has ended."""
     first = await run_in_threadpool(queue.read_job, collection, job)

@@ -1,4 +1,4 @@
-"""Routes of items: pages, details, pictures, annotation and similar items."""
+"""Routes of items: pages, details, pictures, annotation, similar items, and search."""
 
 import logging
 import os
@@ -7,35 +7,35 @@ from contextlib import ExitStack
 from io import FileIO
 from typing import Annotated, Literal
 
-from fastapi import Query, Request, Response
+from fastapi import Query, Request, Response, UploadFile
 from starlette.responses import FileResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from wsabie.collection.db.cursors import MAX_PAGE_SIZE
+from wsabie.collection.db.database import begin_snapshot
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items import item_files, item_pages
 from wsabie.collection.items.filters import ItemFilter
-from wsabie.collection.registry.item_index import find_similar_items
+from wsabie.collection.registry.item_index import find_nearest_items, find_similar_items
+from wsabie.collection.search import text_search
+from wsabie.core.json_conversion import JsonObject
 from wsabie.features.images.image_decoder import detect_media_type
 from wsabie.server import schemas
-from wsabie.server.dependencies import Context, OpenCollection, PathId, limit_results
-from wsabie.server.inference import cut_region, draw_heat_map, extract_row, rank_labels
+from wsabie.server.inference import cut_region, draw_heat_map, extract_row, rank_labels, read_picture
 from wsabie.server.problems import Problem
 from wsabie.server.request_headers import check_range, has_current_copy
-from wsabie.server.routes.model import PNG, RankingParameters
-from wsabie.server.strict_routes import make_router
+from wsabie.server.routes.model import PNG, RankingParameters, Region
+from wsabie.server.routing import Context, OpenCollection, PathId, limit_results, make_router
 
 router = make_router("items")
-
+search_router = make_router("search")
 Content = Annotated[str | None, Query(max_length=100, description="Begin of the item's hash, which changes with it.")]
 ItemHitSequence = Sequence[tuple[int, str | None, float | None]]
 """Items by id, each with the label that it matched and its score."""
-
 _BROWSER_TYPES = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/avif")
 """Media types that browsers show."""
 _YEAR_10000 = 253_402_300_800
 _SANDBOX = {"content-security-policy": "default-src 'none'; sandbox"}
-
 _log = logging.getLogger("wsabie.serve")
 
 
@@ -75,7 +75,7 @@ class ItemFileResponse(FileResponse):
                 await super().__call__(scope, receive, send_whole)
             except (OSError, RuntimeError) as error:
                 _log.warning("a file changed while it was sent, and the connection is closed: %s", error)
-                if not has_started:  # the head waits for the first part (`request_stages`)
+                if not has_started:  # the head waits for the first part (`RequestStages`)
                     await Problem(404, "the file changed or went away while it was read; ask again").send(send)
 
 
@@ -194,3 +194,42 @@ def serialize_hit_groups(collection: Collection, groups: Sequence[ItemHitSequenc
         ]
         for hits in groups
     ]
+
+
+@search_router.get("/search", response_model=schemas.SearchResult)
+def search_by_words(
+    collection: OpenCollection,
+    context: Context,
+    text: Annotated[str, Query(max_length=1000)],
+    k: Annotated[int, limit_results(24)],
+) -> JsonObject:
+    """Find items by labels in any language; `-label` excludes one, and related labels come last."""
+    with begin_snapshot(collection.engine):
+        result = text_search.search_items(collection, text, k, context.label_knowledge)
+        item_groups = serialize_hit_groups(collection, [group.hits for group in result.groups])
+    groups, meaning = zip(result.groups, item_groups, strict=True), result.meaning
+    return {
+        "labels": list(meaning.labels.values()),
+        "excluded": list(meaning.excluded.values()),
+        "notes": meaning.notes,
+        "groups": [group._asdict() | {"items": items} for group, items in groups if items],
+    }
+
+
+@search_router.post("/search/picture", response_model=schemas.PictureSearchResult)
+def search_by_picture(
+    file: UploadFile,
+    collection: OpenCollection,
+    context: Context,
+    k: Annotated[int, limit_results(24)],
+    region: Region = None,
+) -> JsonObject:
+    """Find items similar to an uploaded picture, or to a region of it, and its labels."""
+    version = context.model.get_version()
+    row = extract_row(version.annotator, cut_region(read_picture(file, context.limits), region))
+    labels = rank_labels(version, row, min(10, k)).results[0].labels
+    point = version.annotator.model.transform(row)[0]
+    model = None if version.loaded_model is None else version.loaded_model.id
+    neighbours = find_nearest_items(collection, [point], k, model=model)[0]
+    hits = [(near.item, None, near.score) for near in neighbours]
+    return {"items": serialize_hit_groups(collection, [hits])[0], "labels": labels}

@@ -13,8 +13,7 @@ from wsabie.collection.labels.label_store import ExampleItem, LabelCount, find_e
 from wsabie.collection.merge_proposals.proposals import read_proposals
 from wsabie.core.json_conversion import JsonObject
 from wsabie.server import collection_schemas as schemas
-from wsabie.server.dependencies import OpenCollection, PathId, Writer, limit_results
-from wsabie.server.strict_routes import make_router
+from wsabie.server.routing import OpenCollection, PathId, Writer, limit_results, make_router
 
 router = make_router("labels")
 

@@ -19,10 +19,9 @@ from wsabie.collection.maps import item_map
 from wsabie.core.arrays import Array, Float32, Int64
 from wsabie.core.json_conversion import JsonObject
 from wsabie.server import collection_schemas as schemas
-from wsabie.server.dependencies import OpenCollection, limit_results
 from wsabie.server.problems import Problem
 from wsabie.server.request_headers import can_gzip, has_current_copy
-from wsabie.server.strict_routes import API, make_router
+from wsabie.server.routing import API, OpenCollection, limit_results, make_router
 
 router = make_router("map", f"{API}/map")
 

@@ -7,9 +7,8 @@ from fastapi import Depends, Form, Query, Response, UploadFile
 
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.server import schemas
-from wsabie.server.dependencies import Context, check_result_count, limit_results
 from wsabie.server.inference import build_matrix, cut_region, draw_heat_map, extract_row, rank_labels, read_picture
-from wsabie.server.strict_routes import make_router
+from wsabie.server.routing import Context, check_result_count, limit_results, make_router
 
 router = make_router("model")
 names = make_router("model")
@@ -96,7 +95,6 @@ def list_label_names(
 @names.get("/labels/{label:path}/neighbours")
 def list_neighbours(label: str, context: Context, k: Annotated[int, limit_results(10)]) -> schemas.Neighbours:
     """Find the labels nearest to a label: synonyms, translations, near misses."""
-    neighbours = context.model.get_version().annotator.model.neighbours(label, k)
-    return schemas.Neighbours(
-        label=label, neighbours=[schemas.Neighbour(label=name, cosine=cosine) for name, cosine in neighbours]
-    )
+    near_labels = context.model.get_version().annotator.model.neighbours(label, k)
+    neighbours = [schemas.Neighbour(label=name, cosine=cosine) for name, cosine in near_labels]
+    return schemas.Neighbours(label=label, neighbours=neighbours)

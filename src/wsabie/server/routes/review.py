@@ -10,8 +10,7 @@ from wsabie.collection.db.cursors import MAX_PAGE_SIZE
 from wsabie.collection.learning import suggestions
 from wsabie.core.json_conversion import JsonObject
 from wsabie.server import schemas
-from wsabie.server.dependencies import OpenCollection, Writer, limit_results
-from wsabie.server.strict_routes import make_router
+from wsabie.server.routing import OpenCollection, Writer, limit_results, make_router
 
 router = make_router("review")
 

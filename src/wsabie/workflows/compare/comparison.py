@@ -242,15 +242,14 @@ class ModelEntry:
     def as_dict(self) -> JsonObject:
         """Return plain values for JSON."""
         evaluation = self.evaluation.as_dict()
+        differences = {name: {"baseline": best, **gap._asdict()} for name, (best, gap) in self.differences.items()}
         return {
             **{name: getattr(self, name) for name in _JSON_FIELDS},
             "option_figures": [{"parameters": option, "value": value} for option, value in self.option_figures],
             "predict_ms_per_row": self.predict_ms,
             "bytes": self.n_bytes,
             "intervals": list_bounds(self.intervals),
-            "differences": {
-                name: {"baseline": best, **gap._asdict()} for name, (best, gap) in self.differences.items()
-            },
+            "differences": differences,
             **{name: evaluation[name] for name in ("metrics", "coverage", "rows_tied_at_cut")},
         }
 
@@ -414,9 +413,7 @@ def require_writable_folder(folder: Path, made_by: str) -> None:
 
 def format_markdown_table(table: TextTable) -> str:
     """Format the table as Markdown, with figures aligned right."""
-    texts = [
-        max((len(cell) for cell in column), default=0) > _MAX_FIGURE_LENGTH for column in zip(*table.rows, strict=True)
-    ]
+    texts = [max(map(len, column), default=0) > _MAX_FIGURE_LENGTH for column in zip(*table.rows, strict=True)]
     rule = ["---" if i == 0 or text else "---:" for i, text in enumerate(texts or [False] * len(table.headers))]
     lines = [table.headers, rule, *table.rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -18,14 +18,8 @@ from wsabie.evaluation.metrics import select_informative_lengths
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.io.records import FeatureTable, get_groups
 from wsabie.models.base.label_model import LabelModel
-from wsabie.workflows.compare.comparison import (
-    HEADLINE,
-    Comparison,
-    ComparisonInterrupt,
-    ComparisonTask,
-    ModelEntry,
-    ModelOmission,
-)
+from wsabie.workflows.compare import comparison
+from wsabie.workflows.compare.comparison import Comparison, ComparisonTask, ModelEntry, ModelOmission
 from wsabie.workflows.compare.entrants import Entrant, Options
 from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_fingerprint, find_or_compute
 from wsabie.workflows.model_evaluation import evaluate_model
@@ -187,7 +181,7 @@ def compare_models(
     ------
     InputError
         Nothing can be evaluated; or the store is of other data, settings or versions.
-    ComparisonInterrupt
+    comparison.ComparisonInterrupt
         Ctrl-C; it holds the finished models.
 
     Examples
@@ -215,7 +209,7 @@ def compare_models(
             results.append(run.evaluate(entrant, store))
             on_result(results[-1])
     except KeyboardInterrupt as stop:
-        raise ComparisonInterrupt(run.join(results)) from stop
+        raise comparison.ComparisonInterrupt(run.join(results)) from stop
     return run.join(results)
 
 
@@ -290,14 +284,14 @@ class _ComparisonRun:
         """Build the comparison of the finished models, with differences to the best baseline."""
         entries = [result for result in results if isinstance(result, ModelEntry)]
         skipped = [result for result in results if isinstance(result, ModelOmission)]
-        metrics = tuple(name for name in HEADLINE if entries and name in entries[0].intervals)
-        comparison = Comparison(self.task, entries, skipped, metrics, self.tuned_on, self.seed, collect_versions())
-        return replace(comparison, entries=[self._add_differences(entry, comparison) for entry in entries])
+        metrics = tuple(name for name in comparison.HEADLINE if entries and name in entries[0].intervals)
+        joined = Comparison(self.task, entries, skipped, metrics, self.tuned_on, self.seed, collect_versions())
+        return replace(joined, entries=[self._add_differences(entry, joined) for entry in entries])
 
-    def _add_differences(self, entry: ModelEntry, comparison: Comparison) -> ModelEntry:
+    def _add_differences(self, entry: ModelEntry, joined: Comparison) -> ModelEntry:
         differences = {}
-        for metric in () if entry.baseline else comparison.metrics:
-            if (best := comparison.best(metric, baselines=True)) is not None:
+        for metric in () if entry.baseline else joined.metrics:
+            if (best := joined.best(metric, baselines=True)) is not None:
                 pair = (figures.evaluation.per_row[metric] for figures in (entry, best))
                 difference = paired_bootstrap(*pair, **self._bootstrap_options(entry.evaluation))
                 differences[metric] = (best.name, difference)
@@ -311,6 +305,6 @@ def _list_parameters(model: LabelModel) -> JsonObject:
 
 def _list_measured_metrics(evaluation: Evaluation) -> list[str]:
     """Return the headline metrics and every p@k and psib@k with a figure in some row."""
-    names = [*HEADLINE, *(f"{metric}@{k}" for metric in ("p", "psib") for k in evaluation.ks)]
+    names = [*comparison.HEADLINE, *(f"{metric}@{k}" for metric in ("p", "psib") for k in evaluation.ks)]
     row_metrics = [name for name in dict.fromkeys(names) if name in evaluation.per_row]
     return [name for name in row_metrics if not np.isnan(evaluation.per_row[name]).all()]

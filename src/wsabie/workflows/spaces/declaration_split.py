@@ -110,9 +110,7 @@ def split_declaration(
         for file in _list_split_files(folder):
             if file.name not in file_names:
                 file.unlink()
-    entities = {
-        name: {side: len(getattr(split_side, side)) for side in SIDES} for name, split_side in plan.sides.items()
-    }
+    entities = {name: {side: len(getattr(parts, side)) for side in SIDES} for name, parts in plan.sides.items()}
     counts = {side: {relation.name: relation.n_pairs for relation in relations} for side, relations in sides.items()}
     pairs = {
         relation.name: {side: counts.get(side, {}).get(relation.name, 0) for side in SIDES}

@@ -66,9 +66,8 @@ def collect_declared_data(declared: SpaceDeclaration, rows_of: RowsOf, rejects: 
     attributes = _read_attributes(declared, rejects)  # before features are extracted: a name may be wrong
     for relation in declared.relations:
         if relation.pairs is not None and not relation.pairs.exists():
-            raise InputError(
-                f"there is no file or folder {format_path(relation.pairs)}, the pairs of [relations.{relation.name}]"
-            )
+            fact = f"there is no file or folder {format_path(relation.pairs)}"
+            raise InputError(f"{fact}, the pairs of [relations.{relation.name}]")
     data = DeclaredData({}, {})
     for name, kind in declared.kinds.items():
         if name in kind_names and kind.data is not None:
@@ -120,13 +119,12 @@ def _collect_pairs(
         ends = [
             {normalise_label_name(name): name for name in rows[kind].ids} if kind in rows else None for kind in kinds
         ]  # so that pairs share the strings of rows
-        return list(
-            _select_pairs_with_data(read_id_pairs(relation.pairs, rejects=rejects), ends, relation.pairs, rejects)
-        )
+        pairs = read_id_pairs(relation.pairs, rejects=rejects)
+        return list(_select_pairs_with_data(pairs, ends, relation.pairs, rejects))
     by_query = relation.query in rows
     kind_name = relation.query if by_query else relation.target
-    pairs = _list_named_items(rows[kind_name], str(relation.names), attributes.get(kind_name))
-    return pairs if by_query else [(name, item_id) for item_id, name in pairs]
+    named_items = _list_named_items(rows[kind_name], str(relation.names), attributes.get(kind_name))
+    return named_items if by_query else [(name, item_id) for item_id, name in named_items]
 
 
 def _select_pairs_with_data(
@@ -264,9 +262,8 @@ class EntityFeatureExtractor:
         work = None if self.work is None else self.work / "kinds" / f"{len(self.extractors)}"
         sides = self.fitting_sides
         fitting_items = None if sides is None else ItemSubset(source, sides[kind.name].train)
-        rows, self.extractors[kind.name] = extract_training_rows(
-            source, kind.feature_options, work, self.seed, self.context, fitting_items
-        )
+        settings = kind.feature_options, work, self.seed, self.context, fitting_items
+        rows, self.extractors[kind.name] = extract_training_rows(source, *settings)
         return rows
 
     def _extract_with_shared_map(

@@ -22,19 +22,10 @@ from wsabie.workflows.compare.comparison import ComparisonInterrupt, ModelOmissi
 from wsabie.workflows.compare.entrants import Entrant
 from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_fingerprint, find_or_compute
 from wsabie.workflows.data_splits import map_split
+from wsabie.workflows.spaces import relation_methods
 from wsabie.workflows.spaces.declared_data import EntityFeatureExtractor
 from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations, plan_three_way_split, split_three_ways
-from wsabie.workflows.spaces.relation_methods import (
-    KS,
-    RelationFigures,
-    RelationMethod,
-    RelationTestSet,
-    SpaceComparison,
-    evaluate_classifier,
-    evaluate_cosine,
-    evaluate_frequency,
-    evaluate_space_of_relations,
-)
+from wsabie.workflows.spaces.relation_methods import RelationFigures, RelationMethod, RelationTestSet, SpaceComparison
 from wsabie.workflows.spaces.space_training import TrainingFingerprints
 
 POPULARITY = "popularity"
@@ -212,7 +203,9 @@ class _MethodRun:
 
     def _evaluate_group(self, names: list[str]) -> ModelResult:
         sides = self.test_set.training, self.test_set.valid, self.test_set.test
-        figures, seconds = evaluate_space_of_relations(names, sides, self._fit_space, KS, self.test_set.excluded)
+        figures, seconds = relation_methods.evaluate_space_of_relations(
+            names, sides, self._fit_space, relation_methods.KS, self.test_set.excluded
+        )
         return ModelResult({"seconds": seconds}, figures)
 
     def _fit_space(self, relations: list[Relation], validation: list[Relation]) -> tuple[Space, float]:
@@ -223,7 +216,7 @@ class _MethodRun:
         """Yield the methods without a space that the ends of the relation allow."""
         relation, holdout = self.test_set.test[name], self.test_set.holdouts[name]
         if self.options.popularity:
-            evaluation = evaluate_frequency(self.test_set.counts(relation), holdout)
+            evaluation = relation_methods.evaluate_frequency(self.test_set.counts(relation), holdout)
             yield RelationMethod(POPULARITY, "most frequent", evaluation)
         ends = relation.query, relation.target
         queries, targets = (getattr(end, "X", None) for end in ends)
@@ -231,7 +224,9 @@ class _MethodRun:
         if queries is not None and targets is not None and maps[0] == maps[1]:
             train: Any = self.test_set.training[name].query
             tested = queries[holdout.query_ids], targets, holdout.Y
-            evaluation = evaluate_cosine(train.X, *tested, KS, exclude=holdout.exclude)
+            evaluation = relation_methods.evaluate_cosine(
+                train.X, *tested, relation_methods.KS, exclude=holdout.exclude
+            )
             yield RelationMethod("cosine", "cosine of features", evaluation)
         elif queries is not None and targets is None:
             for entrant in self.options.entrants:
@@ -240,7 +235,7 @@ class _MethodRun:
     def _evaluate_entrant(self, entrant: Entrant, name: str) -> RelationMethod | ModelOmission:
         def evaluate() -> ModelResult:
             try:
-                evaluation, seconds = evaluate_classifier(entrant, self.test_set, name, self.progress)
+                evaluation, seconds = relation_methods.evaluate_classifier(entrant, self.test_set, name, self.progress)
             except UnsuitableModelError as error:
                 return ModelResult({"reason": str(error)})
             return ModelResult({"seconds": seconds}, {name: evaluation})
@@ -267,12 +262,10 @@ class _MethodRun:
         rows, first = self.tested.get(figures.query), figures.methods[0]
         groups = None if rows is None else get_groups(rows, self.test_set.holdouts[figures.name].query_ids)
         options: JsonObject = {"groups": groups, "resamples": self.options.resamples, "seed": self.options.seed}
-        methods = []
+        methods, reference = [], first.evaluation.per_row
         for method in figures.methods:
             per_row = {metric: method.evaluation.per_row[metric] for metric in figures.metrics}
-            pairs = (
-                {} if method is first else {m: (values, first.evaluation.per_row[m]) for m, values in per_row.items()}
-            )
+            pairs = {} if method is first else {m: (values, reference[m]) for m, values in per_row.items()}
             differences = {metric: paired_bootstrap(*pair, **options) for metric, pair in pairs.items()}
             methods.append(replace(method, intervals=bootstrap_all(per_row, **options), differences=differences))
         return replace(figures, methods=methods)

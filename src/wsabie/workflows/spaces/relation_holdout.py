@@ -53,9 +53,8 @@ def build_relation(
     )
     Y = query_names @ target_names.T
     pairs_per_item = Y.nnz / max(Y.shape[0], 1)
-    return Relation(
-        query, target, Y, declared.name, declared.weight * min(1.0, MAX_PARTNERS / max(pairs_per_item, 1.0))
-    )
+    weight = declared.weight * min(1.0, MAX_PARTNERS / max(pairs_per_item, 1.0))
+    return Relation(query, target, Y, declared.name, weight)
 
 
 def _build_name_matrix(kind: EntityKind, pairs: IdPairs, names: Mapping[str, int]) -> Matrix:

@@ -16,13 +16,9 @@ from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 from wsabie.io.records import FeatureTable
 from wsabie.models.base.feature_matrix import convert_to_matrix, iterate_row_ranges
 from wsabie.models.base.row_scaling import RowScaling
+from wsabie.models.entity_space import relation_data
 from wsabie.models.entity_space.fitted_entities import FittedEntities
-from wsabie.models.entity_space.relation_data import (
-    HoldoutPairs,
-    build_fitted_pair_matrix,
-    build_holdout_pairs,
-    prepare_relation_data,
-)
+from wsabie.models.entity_space.relation_data import HoldoutPairs, build_fitted_pair_matrix, build_holdout_pairs
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.workflows.charts.svg_charts import COLOURS, ChartAxis, ChartSeries, LineChart
@@ -67,7 +63,7 @@ class RelationTestSet:
 
     @classmethod
     def from_relations(cls, sides: ThreeWayRelations) -> "RelationTestSet":
-        data = prepare_relation_data(sides.training)
+        data = relation_data.prepare_relation_data(sides.training)
         entities = data.entities
         names = {
             name: EntityKind(name, None, list(kind.vocabulary))

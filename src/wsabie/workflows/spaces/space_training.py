@@ -15,13 +15,8 @@ from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.records import FeatureTable, Source
 from wsabie.io.space_declaration import KindDeclaration, SpaceDeclaration, compute_declaration_fingerprint
-from wsabie.models.base.hyperparameters import (
-    MAX_NORM,
-    TrainingShape,
-    default_embedding_rate,
-    default_epochs,
-    has_ridge_start,
-)
+from wsabie.models.base import hyperparameters
+from wsabie.models.base.hyperparameters import TrainingShape
 from wsabie.models.entity_space.relation_data import prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation, drop_unknown_pairs
 from wsabie.models.entity_space.space import Space
@@ -156,9 +151,8 @@ def evaluate_space(
         It has none of the relations, or the items of training (unless `allow_overlap`).
     """
     facts, relation_names = annotator.facts, [name for name, _, _ in annotator.space.relations_]
-    training_data = TrainingFingerprints(
-        relation_names, facts.get("fingerprints", {}), facts.get("pair_fingerprints", {}), allow_overlap
-    )
+    fingerprints = facts.get("fingerprints", {}), facts.get("pair_fingerprints", {})
+    training_data = TrainingFingerprints(relation_names, *fingerprints, allow_overlap)
 
     def rows_of(kind: KindDeclaration, source: Source) -> FeatureTable:
         return annotator.rows(kind.name, source, **context._asdict()).rows
@@ -216,9 +210,8 @@ class TrainingFingerprints:
             raise InputError(f"{declared.path} declares none of the relations that were learned: {names}")
         for relation in declared.relations:
             if relation.name not in self.relations:
-                log.warning(
-                    "%s: the space has learned no relation %r, so that it is not judged", declared.path, relation.name
-                )
+                message = "%s: the space has learned no relation %r, so that it is not judged"
+                log.warning(message, declared.path, relation.name)
         return declared._replace(relations=learned_relations)
 
     def _refuse_training_items(self, kind: KindDeclaration, source: Source) -> None:
@@ -253,9 +246,8 @@ def _warn_of_unknown_pairs(relation: Relation, space: Space) -> None:
         for end, name in ((relation.query, relation.query_kind), (relation.target, relation.target_kind))
     )
     if n_dropped := drop_unknown_pairs(relation, queries, targets)[1]:
-        log.warning(
-            "%s: %s pairs are left out, the space does not know their entities", relation.name, f"{n_dropped:,}"
-        )
+        message = "%s: %s pairs are left out, the space does not know their entities"
+        log.warning(message, relation.name, f"{n_dropped:,}")
 
 
 def apply_parameters(space: Space, declared: SpaceDeclaration, overrides: JsonObject) -> Space:
@@ -305,9 +297,9 @@ def _resolve_auto(init: str, shape: TrainingShape, parameters: search_spaces.Par
     """Return the values of "auto"; `init` is the start that "auto" means for these relations."""
     init = init if parameters["init"] == "auto" else parameters["init"]
     parameters = {**parameters, "pair_weighting": "mean", "init": init}
-    start = "ridge" if has_ridge_start(parameters) else "random"
-    rate, epochs = default_embedding_rate(parameters, shape), default_epochs(shape)
-    return {"learning_rate": rate, "epochs": epochs, "max_norm": MAX_NORM, "init": start}
+    start = "ridge" if hyperparameters.has_ridge_start(parameters) else "random"
+    rate, epochs = hyperparameters.default_embedding_rate(parameters, shape), hyperparameters.default_epochs(shape)
+    return {"learning_rate": rate, "epochs": epochs, "max_norm": hyperparameters.MAX_NORM, "init": start}
 
 
 def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: WorkContext) -> model_tuning.TuningResult:
@@ -338,8 +330,10 @@ def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: Work
         extractor = declared_data.EntityFeatureExtractor(seed, context, recipe.work)
         data = extractor.extract(declared, outlines)
         split = split_relations(declared, data, recipe.holdout_share, seed)
-        if not split.holdout:
-            raise InputError("no held-out pair is of entities that training knows; hold out more, or give more pairs")
+        require(
+            bool(split.holdout),
+            "no held-out pair is of entities that training knows; hold out more, or give more pairs",
+        )
         n_pairs = prepare_relation_data(split.training).n_pairs
         shape = TrainingShape(n_pairs, n_pairs, 2**31 - 1)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wsabie.core.errors import DivergenceError, InputError
+from wsabie.core.errors import DivergenceError, InputError, require
 from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject, convert_records, to_json_value
 from wsabie.evaluation.bootstrap import Interval, PairedDifference, bootstrap_all, paired_bootstrap
@@ -416,8 +416,7 @@ def _align_test_rows(
     """Return the test rows in the model's features and labels."""
     training = data.training
     test_table = extract_aligned_rows(data.extractor, test, training, context)
-    if not (test_table.rows.Y.data > 0).any():
-        raise InputError("no test row has a label that the training rows have; give others")
+    require((test_table.rows.Y.data > 0).any(), "no test row has a label that the training rows have; give others")
     if not plan.allow_overlap:
         for side in (training, data.validation):
             if side is not None:

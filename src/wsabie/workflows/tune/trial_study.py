@@ -280,10 +280,8 @@ def _refuse_other_search(stored: Any, current: JsonObject, path: Path) -> None:
         if stored.get(name) != current.get(name):
             difference = "other data" if name == "data" else f"another {name.replace('_', ' ')}"
             values = f"({_abbreviate(stored.get(name))}, now {_abbreviate(current.get(name))})"
-            remedy = "name another folder, or move that one away"
-            raise InputError(
-                f"{path.parent} holds trials with {difference} {values}, which cannot be compared; {remedy}"
-            )
+            fact = f"{path.parent} holds trials with {difference} {values}, which cannot be compared"
+            raise InputError(f"{fact}; name another folder, or move that one away")
 
 
 def _abbreviate(value: Any) -> str:
