@@ -1,17 +1,18 @@
-"""Work in this process and in others gives the same, in order, a few items at a time."""
+"""Executors give the same results; errors, kills and interrupts of workers end the work."""
 
 import operator
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from wsabie.core.errors import WsabieError
-from wsabie.core.execution import ProcessExecutor, SerialExecutor, WorkerError
+from wsabie.core.execution import ProcessExecutor, SerialExecutor, WorkerError, run_in_threads
 
 
 def test_results_keep_the_order_of_the_items():
@@ -120,3 +121,31 @@ def test_where_no_process_can_be_started_this_one_does_it_all(monkeypatch, caplo
     monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", refuse)
     assert list(ProcessExecutor(2, local_seconds=0).map(operator.neg, range(5))) == [0, -1, -2, -3, -4]
     assert "this process does it all" in caplog.text
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_every_item_is_done_once(threads):
+    items, lock = [], threading.Lock()
+
+    def work(item):
+        with lock:
+            items.append(item)
+
+    run_in_threads(work, range(20), threads)
+    assert sorted(items) == list(range(20))
+
+
+def test_two_threads_work_at_the_same_time():
+    barrier, places = threading.Barrier(2, timeout=10), []
+    run_in_threads(lambda item: places.append(barrier.wait()), range(2), 2)
+    assert sorted(places) == [0, 1]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_is_raised(threads):
+    def work(item):
+        if item == 3:
+            raise ValueError("three")
+
+    with pytest.raises(ValueError, match="three"):
+        run_in_threads(work, range(5), threads)
