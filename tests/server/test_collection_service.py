@@ -129,6 +129,22 @@ def test_rejected_label_is_not_suggested(api: TestClient) -> None:
     assert first not in [suggestion["label"] for suggestion in api.get(f"/api/v1/items/{item}").json()["suggestions"]]
 
 
+def test_a_decision_leaves_items_of_another_state_alone(api: TestClient) -> None:
+    items = list_untagged_items(api)[:3]
+
+    def decide(state: str | None, expected: str | None = None, of: list[int] = items) -> dict[str, int]:
+        decisions = [{"item": item, "label": "red", "state": state, "expected": expected} for item in of]
+        reply: dict[str, int] = api.post("/api/v1/decisions", json={"decisions": decisions}).json()
+        return reply
+
+    decide("rejected", of=items[:1])
+    assert decide("accepted", "open")["added"] == 2
+    assert decide(None, "accepted")["removed"] == 2
+    assert decide(None, "accepted")["entry"] is None
+    states = [api.get(f"/api/v1/items/{item}").json()["annotations"] for item in items]
+    assert [[annotation["state"] for annotation in one] for one in states] == [["rejected"], [], []]
+
+
 def test_search_finds_items_by_words(api: TestClient) -> None:
     results = api.get("/api/v1/search", params={"text": "RED", "k": 5}).json()
     assert (results["labels"], results["groups"][0]["reason"]) == (["red"], "tagged 'red'")

@@ -66,6 +66,19 @@ async function grid(page, { label, items, first, ids }) {
   await page.waitForURL((url) => url.searchParams.get("item") === String(ids[1]));
   await dialog.getByRole("button", { name: `Reject ${label}`, exact: true }).click();
   await becomes(ids, label, ["accepted", "rejected", "accepted", "accepted"]);
+  await page.keyboard.press("Escape");
+  await card.focus();
+  await page.keyboard.press("r");
+  await becomes(ids, label, ["rejected", "rejected", "rejected", "rejected"]);
+  await page.keyboard.press("z");
+  await becomes(ids, label, ["accepted", "rejected", "accepted", "accepted"]);
+  await card.focus();
+  await page.keyboard.press("a");
+  await becomes(ids, label, [null, "rejected", null, null]);
+  await page.keyboard.press("z");
+  await becomes(ids, label, ["accepted", "rejected", "accepted", "accepted"]);
+  await page.keyboard.press("Enter");
+  await dialog.waitFor();
   assert.deepEqual(await seriousFaults(page, { within: "dialog" }), []);
   await shoot(page, "burst-open");
 }

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
-from wsabie.collection.annotations.decisions import State
+from wsabie.collection.annotations.decisions import KnownState, State
 from wsabie.collection.db.journal import JournalEntry
 from wsabie.collection.items.item_pages import ItemSummary
 from wsabie.core.json_conversion import JsonObject
@@ -181,6 +181,7 @@ class DecisionRequest(RequestModel):
     label: Name
     state: State | None
     region: Annotated[str, Field(max_length=10_000)] = ""
+    expected: KnownState | None = Field(None, description="Decide only where this is the state.")
 
 
 class DecisionsRequest(RequestModel):

@@ -1026,6 +1026,8 @@ export interface components {
             state: ("accepted" | "rejected") | null;
             /** @default  */
             region?: string;
+            /** @description Decide only where this is the state. */
+            expected?: ("open" | "accepted" | "rejected") | null;
         };
         /** @description Result of decisions. */
         DecisionResult: {

@@ -1,7 +1,7 @@
 /** Decisions of this page: the queue, the history, undo. */
 
 import { api, ApiError } from "../api/client";
-import type { DecisionResult, DecisionRequest } from "../api/types";
+import type { DecisionResult, DecisionRequest, ItemDetails } from "../api/types";
 import type { DecisionState } from "../api/client";
 import { formatCount } from "../base/format";
 import { createStore, useStore } from "../base/store";
@@ -84,7 +84,11 @@ export function decide(decisions: DecisionRequest[], description: string): void 
   });
   overlay.set((previous) => {
     const next = new Map(previous);
-    for (const d of decisions) if (!d.region) next.set(buildDecisionKey(d.item, d.label), d.state);
+    for (const d of decisions) {
+      const key = buildDecisionKey(d.item, d.label);
+      const isExpected = !d.expected || d.expected === (previous.get(key) ?? "open");
+      if (!d.region && isExpected) next.set(key, d.state);
+    }
     return next;
   });
   history.push({ source: queue.decide(decisions), description, item: decisions[0]!.item, previousStates, onUndo: doNothing });
@@ -138,8 +142,16 @@ function revert(entry: HistoryEntry): void {
   notify(`Taken back: ${entry.description}`);
 }
 
+/** Show what the service says about an item in place of earlier decisions on this page. */
+export function refreshOverlay(item: ItemDetails): void {
+  const prefix = `${item.id} `;
+  const keys = [...overlay.get().keys()].filter((key) => key.startsWith(prefix));
+  const states = new Map(item.annotations.filter((one) => !one.region).map((one) => [prefix + one.label, one.state]));
+  if (keys.length) overlay.set((previous) => new Map([...previous, ...keys.map((key) => [key, states.get(key) ?? null] as const)]));
+}
+
 /** Drop the overlay of an item; the state of the service applies. */
-export function clearOverlay(item: number): void {
+function clearOverlay(item: number): void {
   const prefix = `${item} `;
   if (![...overlay.get().keys()].some((key) => key.startsWith(prefix))) return;
   overlay.set((previous) => new Map([...previous].filter(([key]) => !key.startsWith(prefix))));

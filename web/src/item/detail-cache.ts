@@ -3,7 +3,7 @@
 import { useEffect, useSyncExternalStore } from "react";
 import { api, getThumbnailUrl } from "../api/client";
 import type { ItemDetails } from "../api/types";
-import { clearOverlay, queue } from "../decisions/decision-history";
+import { refreshOverlay, queue } from "../decisions/decision-history";
 
 const MAX_CACHED = 300;
 let cache: ReadonlyMap<number, ItemDetails> = new Map();
@@ -28,7 +28,7 @@ export function fetchDetail(id: number): Promise<void> {
   const request = api
     .getItem(id)
     .then((item) => {
-      if (!hadPending && !queue.hasPending(id)) clearOverlay(id);
+      if (!hadPending && !queue.hasPending(id)) refreshOverlay(item);
       cache = new Map([...[...cache].filter(([cachedId]) => cachedId !== id).slice(-MAX_CACHED), [id, item]]);
       errors.delete(id);
     })

@@ -16,7 +16,7 @@ import { type CellProps, Grid } from "../gallery/grid";
 import { useItemList } from "../gallery/item-lists";
 import { buildDecisionKey } from "../item/decision-key";
 import { siblingItems } from "../item/sibling-items";
-import { recordDecision } from "../item/decision";
+import { buildDecisions, recordDecision } from "../item/decision";
 import { collectionVersion } from "../shell/collection";
 import { listBurst, listSiblings, requireCard, selectCards } from "./bursts";
 import type { Order } from "./page";
@@ -48,9 +48,13 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
   };
   const toggleDecision = (position: number, state: DecisionState): void => {
     const item = cards[position];
-    if (item) recordDecision(listBurst(item), label, getDecision(item) === state ? null : state);
+    const previous = item && getDecision(item);
+    if (item) recordDecision(listBurst(item), label, previous === state ? null : state, previous);
   };
-  const openBefore = cards.slice(0, focus + 1).filter((item) => getDecision(item) === null).flatMap(listBurst);
+  const openBefore = cards
+    .slice(0, focus + 1)
+    .filter((item) => getDecision(item) === null)
+    .flatMap((item) => buildDecisions(listBurst(item), label, "accepted", null));
   const handleKey = (event: KeyboardEvent): void => {
     const state = ({ a: "accepted", " ": "accepted", r: "rejected", x: "rejected" } as const)[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -70,10 +74,7 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
       keys: ["A"],
       description: "Accept all open ones up to here",
       run: () =>
-        decide(
-          openBefore.map((item) => ({ item, label, state: "accepted" as const })),
-          `“${label}” accepted for ${formatCount(openBefore.length, "picture")}`,
-        ),
+        decide(openBefore, `“${label}” accepted for ${formatCount(openBefore.length, "picture")}`),
     },
     { keys: ["z"], description: "Undo", run: undo },
   ]);

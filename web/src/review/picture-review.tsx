@@ -18,7 +18,7 @@ import { fetchDetail, prefetch, useDetail, useDetails } from "../item/detail-cac
 import { Picture } from "../item/picture";
 import { TagRowView } from "../item/tag-row-view";
 import { type TagRow, buildTagRows } from "../item/tag-rows";
-import { recordDecision } from "../item/decision";
+import { buildDecisions, recordDecision } from "../item/decision";
 import { collectionVersion } from "../shell/collection";
 import { notify } from "../base/notifications";
 import { findCard, listBurst, listSiblings, requireCard, selectCards } from "./bursts";
@@ -165,7 +165,7 @@ function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDe
   const [newLabel, setNewLabel] = useState("");
   const canWrite = useWritePermission();
   const field = useRef<HTMLDivElement>(null);
-  const setDecision = (row: TagRow, state: DecisionState | null): void => recordDecision(listBurst(detail), row.label, state);
+  const setDecision = (row: TagRow, state: DecisionState | null): void => recordDecision(listBurst(detail), row.label, state, row.state);
   const moveTo = (next: number): void => {
     const target = Math.max(0, Math.min(rows.length - 1, next));
     setPosition(target);
@@ -180,7 +180,7 @@ function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDe
   const openRows = rows.filter((row) => row.state === null);
   const rejectOpen = (): void => {
     decide(
-      listBurst(detail).flatMap((item) => openRows.map((row) => ({ item, label: row.label, state: "rejected" as const }))),
+      openRows.flatMap((row) => buildDecisions(listBurst(detail), row.label, "rejected", null)),
       `${formatCount(openRows.length, "label")} rejected`,
     );
     onNext();

@@ -26,6 +26,7 @@ from wsabie.io.regions import parse_region
 
 State = Literal["accepted", "rejected"]
 Origin = Literal["person", "import", "model"]
+KnownState = Literal["open", "accepted", "rejected"]
 _NO_MODEL: Row = {"model_id": None, "score": None, "probability": None}
 _SIGN: dict[State | None, str] = {"accepted": "+", "rejected": "-", None: "?"}
 _MAX_LISTED_LABELS = 3  # labels in the summary of a review
@@ -42,6 +43,7 @@ _ANNOTATIONS = select(
 class Decision(NamedTuple):
     """Decision that a label fits an item or not; state None withdraws an earlier one.
 
+    Nothing is decided where the state is another than `expected`; None expects nothing.
     `provenance` holds columns that an import supplies in place of its own: `origin`, `by`, `at`, `model_id`, `score`
     and `probability`.
     """
@@ -51,6 +53,7 @@ class Decision(NamedTuple):
     state: State | None
     region: str = ""
     provenance: Row | None = None
+    expected: KnownState | None = None
 
 
 class DecisionCounts(NamedTuple):
@@ -96,6 +99,8 @@ def write_decisions(
     defaults = {"origin": origin, "by": by or change.by, "at": format_current_time()}
     for key, decision in latest.items():
         row, state, values = existing.get(key), decision.state, defaults | (decision.provenance or {})
+        if decision.expected not in (None, row["state"] if row else "open"):
+            continue
         if row is not None and origin == "import" and row["origin"] == "person":
             n_kept += 1
         elif row is None and state is not None:
@@ -203,12 +208,13 @@ def tag_items(
 
 
 class ReviewDecision(NamedTuple):
-    """Decision that a label, by name, fits an item or region or not; state None withdraws one."""
+    """Decision that a label, by name, fits an item or region or not, as in `Decision`."""
 
     item: int
     label: str
     state: State | None
     region: str = ""
+    expected: KnownState | None = None
 
 
 def review_items(collection: Collection, decisions: Sequence[ReviewDecision], *, by: str) -> DecisionResult:
@@ -230,7 +236,7 @@ def review_items(collection: Collection, decisions: Sequence[ReviewDecision], *,
     summary = f"{_format_items(item_ids)}: {', '.join(changes[:_MAX_LISTED_LABELS])}{rest}"
     with begin_entry(collection.engine, by, "review", summary) as change:
         label_ids, _ = _resolve_names(change, item_ids, [(d.state, names[d.label]) for d in decisions])
-        rows = [Decision(d.item, label_ids[names[d.label]], d.state, d.region) for d in decisions]
+        rows = [Decision(d.item, label_ids[names[d.label]], d.state, d.region, expected=d.expected) for d in decisions]
         counts = write_decisions(change, rows)
     return DecisionResult(change.id if counts.added + counts.changed + counts.removed else None, counts)
 
