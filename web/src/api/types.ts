@@ -703,7 +703,7 @@ export interface paths {
         };
         /**
          * List Models
-         * @description List usable models, newest first, with the rollback, a forecast of the next training and its encoders.
+         * @description List usable models, newest first, the rollback, a forecast of the next training and encoders.
          */
         get: operations["list_models"];
         put?: never;

@@ -54,8 +54,8 @@ def get_facets(collection: OpenCollection) -> overview.Facets:
 
 
 @router.get("/models", response_model=schemas.ModelList)
+def list_models(collection: OpenCollection) -> JsonObject:
     """List usable models, newest first, the rollback, a forecast of the next training and encoders."""
-    """List usable models, newest first, with the rollback, a forecast of the next training and its encoders."""
     return {
         "models": model_registry.list_models(collection),
         "removed": model_registry.list_removed_models(collection),
