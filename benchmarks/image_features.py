@@ -24,7 +24,7 @@ from wsabie.workflows.compare.comparison import build_comparison_task
 from wsabie.workflows.compare.comparison_run import compare_models
 from wsabie.workflows.compare.entrants import build_entrants
 from wsabie.workflows.demos import MIN_PICTURES, N_VISUAL_WORDS, SIZE, open_sample_images
-from wsabie.workflows.report.examples import extract_split
+from wsabie.workflows.report.report_input import extract_split
 
 NAMES = ("visual-words", "colour", "textons", "hog", "colour,textons,hog", "visual-words,colour,textons,hog")
 METRICS = ("p@1", "p@10", "MAP")

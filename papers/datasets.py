@@ -193,7 +193,7 @@ def make_extractable(
 
     def extract(names: str, **changes: Any) -> PaperData:
         from wsabie.features.extractor_registry import create_extractor
-        from wsabie.workflows.report.examples import extract_split
+        from wsabie.workflows.report.report_input import extract_split
 
         extractor_options = {
             n: value for n, value in options.items() if n != "n_words" or "visual-words" in names.split(",")
@@ -326,7 +326,7 @@ def extract_split_rows(
     if isinstance(source, FeatureTable):
         return source, choose(source)
     from wsabie.features.extractor_registry import create_extractor
-    from wsabie.workflows.report.examples import extract_split
+    from wsabie.workflows.report.report_input import extract_split
 
     extractor = create_extractor(feature_names, modality=source.modality, seed=seed, **options)
     return extract_split(source, extractor, choose, executor=executor, progress=progress, rejects=rejects)

@@ -63,7 +63,7 @@ def open_regions(
     from wsabie.features.extractors.visual_words import VisualWords
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
     from wsabie.workflows.demos import N_VISUAL_WORDS, SIZE
-    from wsabie.workflows.report.examples import extract_split
+    from wsabie.workflows.report.report_input import extract_split
 
     if not knowledge:
         raise InputError("objects and their parts are joined by WordNet; name it with --knowledge FOLDER")

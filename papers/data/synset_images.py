@@ -56,7 +56,7 @@ def open_synset_images(
     from wsabie.features.extractors.visual_words import VisualWords
     from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
     from wsabie.workflows.demos import N_VISUAL_WORDS, SIZE
-    from wsabie.workflows.report.examples import extract_split
+    from wsabie.workflows.report.report_input import extract_split
 
     knowledge_graph = read_knowledge_graph(*knowledge)
     source, concepts_of_labels = _open_with_concepts(name, knowledge_graph, rejects)

@@ -7,7 +7,7 @@ from papers.record import FindingRow, PaperRecord, RunFindings, RunSettings
 from papers.runs.model_tables import compare_on_data, list_available_entrants
 from wsabie.vocabulary.label_similarity import LabelMatch
 from wsabie.workflows.compare.comparison import Comparison, ComparisonTask
-from wsabie.workflows.report.examples import (
+from wsabie.workflows.report.report_input import (
     build_neighbourhoods,
     list_frequent_labels,
     list_true_labels,

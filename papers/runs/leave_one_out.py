@@ -17,9 +17,9 @@ from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.io.records import FeatureTable
 from wsabie.models.base.validation_monitor import MAX_ROWS
 from wsabie.models.joint_embedding.estimator import Wsabie
+from wsabie.workflows.batch_inference import evaluate_model
 from wsabie.workflows.compare.entrants import Entrant, Options
 from wsabie.workflows.data_splits import split_labels
-from wsabie.workflows.model_evaluation import evaluate_model
 
 
 class BestEpochModel(NamedTuple):

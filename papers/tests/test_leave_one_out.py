@@ -9,8 +9,8 @@ from papers.runs.leave_one_out import train_to_best_epoch
 from wsabie.core.execution import SILENT
 from wsabie.io.records import FeatureTable
 from wsabie.models.joint_embedding.estimator import Wsabie
+from wsabie.workflows.batch_inference import evaluate_model
 from wsabie.workflows.data_splits import split_labels
-from wsabie.workflows.model_evaluation import evaluate_model
 
 
 @pytest.fixture(scope="module")

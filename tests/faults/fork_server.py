@@ -28,7 +28,7 @@ PRELOAD = (
     "wsabie",
     "wsabie.cli.main",
     "wsabie.workflows.model_training",
-    "wsabie.workflows.batch_annotation",
+    "wsabie.workflows.batch_inference",
     "wsabie.collection.scan.scanner",
     "wsabie.collection.learning.training",
     "wsabie.collection.interchange.tag_export",

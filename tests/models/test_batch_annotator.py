@@ -21,7 +21,7 @@ from wsabie.io.records import FeatureTable, Item, ItemList
 from wsabie.models.annotators import Annotator
 from wsabie.models.batch_annotator import BatchAnnotator
 from wsabie.samples import get_sample_path
-from wsabie.workflows.batch_annotation import annotate_to_file
+from wsabie.workflows.batch_inference import annotate_to_file
 
 
 class Trained(NamedTuple):

@@ -6,16 +6,19 @@ import numpy as np
 
 from wsabie.vocabulary.label_similarity import SiblingSimilarity
 from wsabie.workflows.compare.comparison import Comparison
-from wsabie.workflows.report.examples import (
+from wsabie.workflows.report.html_pages import EncodedImage
+from wsabie.workflows.report.html_report import render_report
+from wsabie.workflows.report.report_input import (
+    Neighbourhood,
+    ReportExample,
+    ReportInput,
+    Suggestion,
     build_examples,
     build_neighbourhoods,
     list_frequent_labels,
     list_true_labels,
     select_spread_rows,
 )
-from wsabie.workflows.report.html_pages import EncodedImage
-from wsabie.workflows.report.html_report import render_report
-from wsabie.workflows.report.report_input import Neighbourhood, ReportExample, ReportInput, Suggestion
 
 
 def test_example_rows_range_from_best_to_worst(comparison: Comparison) -> None:

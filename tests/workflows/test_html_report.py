@@ -16,10 +16,9 @@ from PIL import Image as Pillow
 from wsabie.core.errors import InputError
 from wsabie.workflows.compare.comparison import Comparison, ModelOmission
 from wsabie.workflows.report import html_report
-from wsabie.workflows.report.examples import build_examples, build_neighbourhoods
 from wsabie.workflows.report.html_pages import EncodedImage
 from wsabie.workflows.report.html_report import choose_list_length, render_report, shrink_report_image, write_report
-from wsabie.workflows.report.report_input import HeatMap, ReportInput
+from wsabie.workflows.report.report_input import HeatMap, ReportInput, build_examples, build_neighbourhoods
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 VOID = {"meta", "img", "br", "link", "input", "hr", "wbr"}

@@ -12,7 +12,7 @@ from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSubset
 from wsabie.samples import get_sample_path
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.report.examples import extract_split, render_thumbnail
+from wsabie.workflows.report.report_input import extract_split, render_thumbnail
 
 SIDES = Split(np.arange(24), np.arange(24, 27), np.arange(27, 30))
 

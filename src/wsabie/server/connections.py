@@ -110,8 +110,7 @@ class ConnectionTable:
     def sweep(self) -> None:
         """Close connections that are idle for too long or read too slowly, and schedule the next sweep."""
         now = asyncio.get_running_loop().time()
-        reading = [connection for connection in self.idle if connection.transport.get_write_buffer_size()]
-        for connection in reading:
+        for connection in [idle for idle in self.idle if idle.transport.get_write_buffer_size()]:
             self.mark_idle(connection)  # its client still reads the answer
         late = [connection for connection, since in self.idle.items() if now - since > self.seconds]
         for connection in [*late, *[connection for connection in self.open if self._is_stuck(connection, now)]]:

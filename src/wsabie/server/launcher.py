@@ -75,13 +75,6 @@ class RepeatFilter(logging.Filter):
         return True
 
 
-def limit_log() -> None:
-    """Log each kind of message at most once a minute in this process."""
-    repeats = RepeatFilter()
-    for name in LOGGERS:
-        logging.getLogger(name).addFilter(repeats)
-
-
 def _make_key(record: logging.LogRecord) -> tuple[object, ...]:
     """Message without its details, and the position of the error in the code."""
     error, _, trace = record.exc_info or (None, None, None)
@@ -244,7 +237,9 @@ def make_application() -> ASGIApp:
     connections.StrictHttpProtocol.pool = connections.ConnectionTable(
         max_connections, limits.share, min(_IDLE_SECONDS, limits.seconds), limits.min_rate
     )
-    limit_log()
+    repeats = RepeatFilter()
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(repeats)
     for signal_number in _STOP_SIGNALS:
         signal.signal(signal_number, partial(_stop, signal.getsignal(signal_number)))
     application = make_app(_wait_for_context(service), service.hosts)

@@ -23,8 +23,8 @@ from wsabie.search.exact_index import ExactIndex
 from wsabie.search.query_labels import LabelLink, QueryLabels, QueryMatcher, RelatedLabelSource, format_label_list
 from wsabie.workflows.charts.chart_files import encode_picture, load_font
 from wsabie.workflows.charts.svg_charts import INK, PAPER, SOFT
-from wsabie.workflows.report.examples import render_thumbnail
 from wsabie.workflows.report.html_pages import EncodedImage, render_page
+from wsabie.workflows.report.report_input import render_thumbnail
 
 _LINKS_PER_SOURCE = 50
 """Related labels to request of each source; the model lacks some, and the query means some itself."""

@@ -34,9 +34,8 @@ from wsabie.workflows.compare.comparison import Comparison, build_comparison_tas
 from wsabie.workflows.compare.comparison_run import compare_models
 from wsabie.workflows.compare.entrants import build_entrants
 from wsabie.workflows.data_splits import split_rows
-from wsabie.workflows.report.examples import SPREAD, add_model_facts, build_image_examples, extract_split
+from wsabie.workflows.report import report_input
 from wsabie.workflows.report.html_report import write_report
-from wsabie.workflows.report.report_input import ReportInput
 from wsabie.workflows.spaces.relation_methods import evaluate_cosine
 
 N_VISUAL_WORDS = 3000
@@ -93,8 +92,7 @@ def run_image_demo(
         "split": _describe_split(part, seed),
     }
     model, row_hashes = comparison["wsabie"].model, compute_row_hashes(train)
-    annotator = Annotator(model, extractor, None, facts, rows.extractor_fingerprint, row_hashes)
-    annotator.save(out / "model")
+    Annotator(model, extractor, None, facts, rows.extractor_fingerprint, row_hashes).save(out / "model")
     write_report(out / "report.html", _build_report_input(comparison, extractor, images, part, seed))
     return comparison
 
@@ -119,18 +117,20 @@ def extract_sample(
     `test` is the share of the test side. Returns the rows and the split. An unreadable bundled image is an error.
     """
     context["rejects"] = Rejects(strict=True)
-    return extract_split(pictures, extractor, lambda rows: split_rows(rows, "auto", 0.1, test, seed), **context)
+    return report_input.extract_split(
+        pictures, extractor, lambda rows: split_rows(rows, "auto", 0.1, test, seed), **context
+    )
 
 
 def _build_report_input(
     comparison: Comparison, extractor: FeatureExtractor, images: ItemList, part: str, seed: int
-) -> ReportInput:
+) -> report_input.ReportInput:
     entry, test = comparison["wsabie"], comparison.task.test
     names = PARTS if part == "all" else (part,)
     origins = [_read_origin(name) for name in names]
     credits = read_photo_credits() if part == "photos" else {}
     similar = None if credits else read_hierarchy(*map(get_sample_path, names)).find_siblings(test.label_names)
-    report_input = ReportInput(
+    report = report_input.ReportInput(
         title="Annotating pictures with a joint embedding",
         comparison=comparison,
         modality="pictures",
@@ -141,10 +141,10 @@ def _build_report_input(
             "Licence": "; ".join(origin["licence"] for origin in origins),
             "Split": f"{_describe_split(part, seed)}.",
         },
-        examples=build_image_examples(
+        examples=report_input.build_image_examples(
             entry, test, images, extractor, title=lambda name: credits.get(name) or format_title(name), similar=similar
         ),
-        examples_note=SPREAD,
+        examples_note=report_input.SPREAD,
         neighbours_note="These labels were chosen by hand, before the model was trained.",
         siblings_note=""
         if similar is None
@@ -153,7 +153,7 @@ def _build_report_input(
         command=f"wsabie demo --part {part} --seed {seed}",
         created=date.today().isoformat(),
     )
-    return add_model_facts(report_input, SHOWN_LABELS, similar)
+    return report_input.add_model_facts(report, SHOWN_LABELS, similar)
 
 
 def _describe_split(part: str, seed: int) -> str:

@@ -17,7 +17,7 @@ import wsabie
 from wsabie.io.formats import parquet_rows, svmlight
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.parsers.text_files import iterate_line_blocks
-from wsabie.workflows import batch_annotation
+from wsabie.workflows import batch_inference
 
 Cli = Callable[..., Any]
 
@@ -143,7 +143,7 @@ def test_tsv_and_parquet_output_agree(cli: Cli, corel: Path, tmp_path: Path) -> 
 def test_ids_distinguish_several_inputs(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_annotation, "ITEMS_PER_BLOCK", 50)
+    monkeypatch.setattr(batch_inference, "ITEMS_PER_BLOCK", 50)
     options = ("--model", tmp_path / "m", "--epochs", 3, "--features", "colour")
     assert cli("train", pictures, *options).code == 0
     (tmp_path / "more").mkdir()

@@ -109,8 +109,7 @@ def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> Report:
     if target is not None:
         write_label_table(target, concepts)
     counts, concept_ids = concepts.counts, dict(zip(concepts.labels, concepts.concepts, strict=True))
-    facts = {"counts": counts, "missing": concepts.missing, "concepts": concept_ids}
-    yield {**_name_output(target), **facts}
+    yield {**_name_output(target), "counts": counts, "missing": concepts.missing, "concepts": concept_ids}
     methods = {name: "known of nothing" if name == "missing" else f"by {name}" for name in counts}
     summary = ", ".join(f"{count:,} {methods[name]}" for name, count in counts.items())
     out.print(f"{options.labels}: {format_count(len(concepts.labels), 'label')}: {summary}")

@@ -103,7 +103,7 @@ def _rank_inputs(
     """Rank labels for every input, with marks of true labels and siblings; count unknown features."""
     from wsabie.io.records import ConcatenatedSource, Item, ItemList
     from wsabie.models.base.label_model import name_best
-    from wsabie.workflows.batch_annotation import LabelRanking
+    from wsabie.workflows.batch_inference import LabelRanking
 
     candidates, vocabulary = _read_candidates(options, annotator), annotator.model.vocabulary_
     thresholds = inputs.load_thresholds(options.model, annotator, options.min_precision)
@@ -183,7 +183,7 @@ def _add_marks(
 ) -> None:
     """Mark each annotation as true, sibling or other, as in Weston et al. 2010, table 9."""
 
-    from wsabie.workflows.report.examples import list_true_labels, mark_suggestions
+    from wsabie.workflows.report.report_input import list_true_labels, mark_suggestions
 
     for row, result in enumerate(results):
         names, true = [name for name, _ in result["labels"]], list_true_labels(rows, row)
@@ -265,9 +265,9 @@ def _resolve_relation(annotator: "SpaceAnnotator", relation: str | None) -> tupl
 
 def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
     """Write the best labels of all inputs to a file."""
-    from wsabie.workflows import batch_annotation
+    from wsabie.workflows import batch_inference
 
-    batch_annotation.detect_output_format(file)  # refuses an unknown ending before any work
+    batch_inference.detect_output_format(file)  # refuses an unknown ending before any work
     model, paths = options.model, options.inputs or []
     options.check_outputs(("annotations", file), inputs=(*paths, model))
     annotator = inputs.load_annotator(model, options.threads)
@@ -280,7 +280,7 @@ def annotate_to_file(options: AnnotateOptions, file: Path) -> Report:
         blocks = _iterate_blocks(annotator, options, modality, rejects)
         settings = options.pick("exact") | {"candidates": candidates, "least": thresholds, "folder": model}
         resources = options.resources(model, *paths, rejects=rejects)
-        result = batch_annotation.annotate_to_file(file, annotator, blocks, options.k, **settings, **resources)
+        result = batch_inference.annotate_to_file(file, annotator, blocks, options.k, **settings, **resources)
     untagged = {} if thresholds is None else {"no_tag_fits": result.untagged}
     counts = {"rows": result.rows, "skipped": len(rejects), "unknown_features": result.unknown_features}
     yield {"model": model, "out": file, **counts, **untagged}
@@ -295,7 +295,7 @@ def _iterate_blocks(
 ) -> "Iterator[FeatureTable | ItemList]":
     """Iterate over blocks of all inputs; ids of several inputs begin with their path."""
     from wsabie.io.recognition import open_unlabelled_rows
-    from wsabie.workflows.batch_annotation import iterate_item_blocks
+    from wsabie.workflows.batch_inference import iterate_item_blocks
 
     model, paths, data_format = options.model, options.inputs or [], options.data_format
     item_inputs, is_single = [], len(paths) == 1
@@ -308,8 +308,7 @@ def _iterate_blocks(
             inputs.refuse_misfit(annotator, model, rows)
             yield _prefix_ids("" if is_single else f"{path}/", rows)
     reading: Settings = {"has_labels": False, "is_single": is_single, "data_format": data_format}
-    sources = inputs.open_inputs(item_inputs, rejects, annotator, **reading)
-    for prefix, source in sources:
+    for prefix, source in inputs.open_inputs(item_inputs, rejects, annotator, **reading):
         inputs.refuse_misfit(annotator, model, source)
         for block in [source] if inputs.is_table(source) else iterate_item_blocks(source):
             yield _prefix_ids(prefix, block)

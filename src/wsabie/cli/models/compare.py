@@ -252,7 +252,7 @@ def _extract_sides(
         rows, sides, extractor = data, choose_sides(data), None
     else:
         from wsabie.features.extractor_registry import create_extractor
-        from wsabie.workflows.report.examples import extract_split
+        from wsabie.workflows.report.report_input import extract_split
 
         resources, settings = options.resources(rejects=rejects), options.features.settings()
         names = settings.pop("features", None)
@@ -270,26 +270,27 @@ def _extract_sides(
 def _write_report(
     file: Path, comparison: "Comparison", data: Path, test_source: "Source", extractor: "FeatureExtractor | None"
 ) -> None:
-    from wsabie.workflows.report.examples import SPREAD, add_model_facts, build_image_examples, list_frequent_labels
+    from wsabie.workflows.report import report_input
     from wsabie.workflows.report.html_report import write_report
-    from wsabie.workflows.report.report_input import ReportInput
 
     examples, task = [], comparison.task
     modality = "rows" if inputs.is_table(test_source) else test_source.modality
     if comparison.main and extractor is not None and not inputs.is_table(test_source) and modality == "pictures":
-        examples = build_image_examples(comparison.main, task.test, test_source, extractor, similar=task.similar)
-    report_input = ReportInput(
+        test_data = task.test, test_source
+        examples = report_input.build_image_examples(comparison.main, *test_data, extractor, similar=task.similar)
+    report = report_input.ReportInput(
         f"Comparison on {data.name}",
         comparison,
         modality=modality,
         data={"Collection": data.name, "Source": str(data)},
         examples=examples,
-        examples_note=SPREAD,
+        examples_note=report_input.SPREAD,
         neighbours_note="These are the labels with the most training data.",
         command=shlex.join(["wsabie", *sys.argv[1:]]),
         created=date.today().isoformat(),
     )
-    write_report(file, add_model_facts(report_input, list_frequent_labels(task, N_NEIGHBOURHOODS), task.similar))
+    labels = report_input.list_frequent_labels(task, N_NEIGHBOURHOODS)
+    write_report(file, report_input.add_model_facts(report, labels, task.similar))
     output.print_note(f"report: {file}")
 
 

@@ -157,7 +157,7 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
     from wsabie.evaluation.bootstrap import bootstrap_all
     from wsabie.evaluation.metrics import select_informative_lengths
     from wsabie.io.records import get_groups
-    from wsabie.workflows.model_evaluation import evaluate_model
+    from wsabie.workflows.batch_inference import evaluate_model
     from wsabie.workflows.object_parts import evaluate_parts
 
     model, data, parts = options.model, options.data, options.parts
@@ -192,8 +192,7 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
     quadruplets = {} if part_evaluation is None else {"quadruplets": part_evaluation.as_dict()}
     names, bounds = aligned.unknown_labels, {name: [i.low, i.high] for name, i in intervals.items()}
     unknown = {"labels": len(names), "pairs": aligned.unknown_pairs, "names": names}
-    facts = {"intervals": bounds, "unknown": unknown}
-    yield {**evaluation.as_dict(), **facts, **sibling_facts, **quadruplets}
+    yield {**evaluation.as_dict(), "intervals": bounds, "unknown": unknown, **sibling_facts, **quadruplets}
     _show_evaluation(evaluation, intervals)
     if siblings is not None:
         print_siblings(summarize_siblings(siblings))

@@ -230,6 +230,5 @@ def search_by_picture(
     labels = rank_labels(version, row, min(10, k)).results[0].labels
     point = version.annotator.model.transform(row)[0]
     model = None if version.loaded_model is None else version.loaded_model.id
-    neighbours = find_nearest_items(collection, [point], k, model=model)[0]
-    hits = [(near.item, None, near.score) for near in neighbours]
+    hits = [(near.item, None, near.score) for near in find_nearest_items(collection, [point], k, model=model)[0]]
     return {"items": serialize_hit_groups(collection, [hits])[0], "labels": labels}

@@ -18,11 +18,11 @@ from wsabie.evaluation.metrics import select_informative_lengths
 from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.io.records import FeatureTable, get_groups
 from wsabie.models.base.label_model import LabelModel
+from wsabie.workflows.batch_inference import evaluate_model
 from wsabie.workflows.compare import comparison
 from wsabie.workflows.compare.comparison import Comparison, ComparisonTask, ModelEntry, ModelOmission
 from wsabie.workflows.compare.entrants import Entrant, Options
 from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_fingerprint, find_or_compute
-from wsabie.workflows.model_evaluation import evaluate_model
 
 TIMED_ROWS = 1000
 """Rows for measuring the time of a prediction."""

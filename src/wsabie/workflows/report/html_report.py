@@ -15,9 +15,8 @@ from wsabie.training.epoch_stats import EpochStats, compute_rank_shares, find_be
 from wsabie.workflows.charts import svg_charts
 from wsabie.workflows.compare.comparison import Comparison, ModelEntry
 from wsabie.workflows.report import html_pages
-from wsabie.workflows.report.examples import render_thumbnail
 from wsabie.workflows.report.html_pages import EncodedImage, format_bands, format_range, render_page
-from wsabie.workflows.report.report_input import ReportExample, ReportInput
+from wsabie.workflows.report.report_input import ReportExample, ReportInput, render_thumbnail
 
 PICTURE_BYTES = 2_000_000
 """Bytes of all images in a report, which keeps the file below 3 MB."""

@@ -99,8 +99,7 @@ def compare_declaration(
     query_rows = {name: rows.take(sides[name].test) for name, rows in data.rows.items()}
     if tested is not None:
         names = [relation.name for relation in declared.relations]
-        fingerprints = extractor.fingerprints, data.pair_fingerprints
-        training = TrainingFingerprints(names, *fingerprints, options.allow_overlap)
+        training = TrainingFingerprints(names, extractor.fingerprints, data.pair_fingerprints, options.allow_overlap)
         rows_of = partial(extractor.extract_more, fitted_rows=data.rows)
         relations, test_data = training.open_test_data(tested, rows_of, context.rejects)
         split, query_rows = replace(split, test=relations), test_data.rows

@@ -22,7 +22,7 @@ from wsabie.models.base.hyperparameters import TrainingShape
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.one_vs_rest import ModelTooLargeError
 from wsabie.training.epoch_stats import EpochStats
-from wsabie.workflows.model_evaluation import evaluate_model
+from wsabie.workflows.batch_inference import evaluate_model
 from wsabie.workflows.model_training import PreparedData, TrainingRecipe, extract_aligned_rows, prepare_training_data
 from wsabie.workflows.tune import trial_study
 from wsabie.workflows.tune.search_spaces import ParameterSpace
@@ -227,8 +227,7 @@ def tune_model(
         }  # a worker is one core
 
         def fit(parameters: JsonObject, on_epoch: EpochCallback | None) -> Any:
-            model = tunable.build(**parameters, **fixed)
-            return data.fit(model, metric=plan.metric, on_epoch=on_epoch)
+            return data.fit(tunable.build(**parameters, **fixed), metric=plan.metric, on_epoch=on_epoch)
 
         def measure(model: LabelModel) -> float:
             return float(evaluate_model(model, validation, (max(k, 1),), "").means[plan.metric])

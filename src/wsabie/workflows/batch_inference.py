@@ -1,26 +1,28 @@
-"""Labels for any number of rows or items, from file to file, with one block at a time in memory."""
+"""Annotation and evaluation of any number of rows, block by block, here or by workers."""
 
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wsabie.core.arrays import Float32, Int64, Matrix
 from wsabie.core.errors import InputError, require
 from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor
 from wsabie.core.json_conversion import JsonObject
+from wsabie.evaluation.score_evaluation import BlockFigures, Evaluation, EvaluationAccumulator
 from wsabie.io.alignment import AlignedTable
 from wsabie.io.records import FeatureTable, ItemList, ItemSource
 from wsabie.models.annotators import Annotator, ThresholdFunction, rank_above
+from wsabie.models.base.feature_matrix import iterate_row_ranges
+from wsabie.models.base.label_model import LabelModel
 from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects
 from wsabie.training.prefetch import prefetch
-from wsabie.workflows.model_evaluation import WorkerModel
 
 ITEMS_PER_BLOCK = 1024
 Write = Callable[[Sequence[str], Int64, Float32], None]
@@ -28,6 +30,66 @@ Write = Callable[[Sequence[str], Int64, Float32], None]
 Ranking = Sequence[tuple[str, float]]
 FormatRow = Callable[[str, Ranking], str]
 OutputFormat = Callable[[Path, Sequence[str]], AbstractContextManager[Write]]
+
+
+def evaluate_model(
+    model: LabelModel,
+    rows: FeatureTable,
+    ks: Sequence[int],
+    stage: str,
+    progress: Progress = SILENT,
+    *,
+    label_ids: Int64 | None = None,
+    workers: tuple[Executor, Path] | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Evaluate a model on rows by block, in bounded memory; `options` are those of `evaluate_scores`.
+
+    With `label_ids` the label columns of `rows` are these labels of the model. `workers` is an executor whose workers
+    open the model in a folder and evaluate the blocks.
+    """
+    accumulator = EvaluationAccumulator(rows.Y, rows.Y.shape[1], ks, **options)
+    executor, folder = workers or (SerialExecutor(), None)
+    evaluation = _BlockEvaluation(model if folder is None else None, folder, accumulator, label_ids)
+    blocks = ((lo, rows.X[lo:hi]) for lo, hi in iterate_row_ranges(len(rows), rows.Y.shape[1]))
+    with progress.stage(stage, len(rows), "rows") as bar:
+        for block in executor.map_with(_BlockEvaluation.evaluate, evaluation, blocks):
+            accumulator.add(block)
+            bar.advance(block.hi - block.lo)
+    return accumulator.result()
+
+
+@dataclass
+class WorkerModel:
+    """A model for workers: without `local_model` each opens that of the folder, to work on one thread."""
+
+    local_model: LabelModel | None
+    folder: Path | None
+
+    @cached_property
+    def model(self) -> Any:
+        from wsabie.models.annotators import Annotator
+        from wsabie.models.loader import load
+
+        if self.local_model is not None or self.folder is None:
+            return self.local_model
+        model = load(self.folder)
+        model = model.model if isinstance(model, Annotator) else model
+        model.threads = 1
+        return model
+
+
+@dataclass
+class _BlockEvaluation(WorkerModel):
+    """Evaluation of blocks of rows."""
+
+    accumulator: EvaluationAccumulator
+    label_ids: Int64 | None
+
+    def evaluate(self, block: tuple[int, Matrix]) -> BlockFigures:
+        lo, X = block
+        scores = self.model.scores(X)
+        return self.accumulator.measure(lo, scores if self.label_ids is None else scores[:, self.label_ids])
 
 
 class AnnotationSummary(NamedTuple):
