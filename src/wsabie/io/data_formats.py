@@ -35,7 +35,7 @@ from wsabie.io.formats.documents import (
     split_subjects,
 )
 from wsabie.io.formats.fasttext import read_fasttext
-from wsabie.io.formats.file_table import FILE_COLUMNS, read_file_table
+from wsabie.io.formats.file_table import read_file_table
 from wsabie.io.formats.media_folder import NAMES, read_file, read_folder
 from wsabie.io.formats.mulan import read_mulan
 from wsabie.io.formats.pair_list import has_header, read_pairs
@@ -46,14 +46,14 @@ from wsabie.io.formats.wordnet import find_synset_files, is_wordnet_glosses, rea
 from wsabie.io.modalities import DOCUMENTS, MEDIA, detect_modality
 from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.text_files import read_head
-from wsabie.io.parsers.text_tables import TextRow, find_column, flatten_task, normalise_columns
+from wsabie.io.parsers.text_tables import FILE_COLUMNS, TextRow, find_column, flatten_task, normalise_columns
 from wsabie.io.records import ItemList, ItemSource, ModalityName, ReadOptions, Source
 from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
 from wsabie.storage.rejects import Rejects
 
 _LINES = 50
-_SEVERAL, _SEPARATOR = ("labels", "tags", "keywords"), re.compile(rb"[;|,]")
+_SEVERAL, _SEPARATOR = ("labels", "tags", "keywords", "subject"), re.compile(rb"[;|,]")
 _MEDIA_NAME = re.compile(
     "|".join(re.escape(ending) + r"\b" for kind in MEDIA for ending in kind.endings).encode(), re.I
 )
@@ -135,7 +135,7 @@ def parse_head(path: Path, content: bytes) -> DataHead:
             row, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
             columns = normalise_columns(flatten_task(row))
     elif lines:
-        first = lines[1:] if lines[0].strip().strip(b'"')[:4] == b"sep=" else lines
+        first = lines[1:] if lines[0].strip().strip(b'"')[:4].lower() == b"sep=" else lines
         columns = detect_columns(first) if first else ()
     return DataHead(path, content, lines, columns)
 
@@ -155,6 +155,12 @@ def rate_formats(head: DataHead) -> list[Rating]:
 def is_ranking(head: DataHead) -> bool:
     """Return True if rows have the queries of a ranking (`qid:`)."""
     return any(map(_RANKING_ROW.match, head.lines))
+
+
+def find_media_name(line: bytes) -> str | None:
+    """Return the name of a picture or sound in a line; None without one."""
+    names = (word.decode("utf-8", "replace")[:100] for word in re.split(rb"[\s,;|]+", line) if _MEDIA_NAME.search(word))
+    return next(names, None)
 
 
 def is_row(line: bytes) -> bool:

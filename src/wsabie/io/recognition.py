@@ -18,7 +18,7 @@ from wsabie.io import data_formats
 from wsabie.io.data_formats import FORMATS, FORMATS_BY_KIND, REGION_FORMATS, DataHead, Rating
 from wsabie.io.datasets.lear import find_split_lists
 from wsabie.io.formats.fasttext import FastTextStream
-from wsabie.io.formats.media_folder import LABELS_FROM
+from wsabie.io.formats.media_folder import LABELS_FROM, describe_tool
 from wsabie.io.formats.mulan import MulanStream
 from wsabie.io.formats.parquet_rows import DENSE, SPARSE, ParquetStream
 from wsabie.io.formats.parquet_tables import open_parquet_table
@@ -230,6 +230,8 @@ def _make_unknown_error(path: Path, head: DataHead) -> InputError:
             f"{path} holds queries (qid:) with grades of relevance, and no labels; leave the column qid: out if the "
             "first numbers are labels"
         )
+    if advice := describe_tool(path, head.content):
+        return InputError(advice)
     if program := next((name for mark, name in _BINARIES if head.content[: len(mark)] == mark), None):
         return InputError(f"{path} is {program}")
     if head.columns:
@@ -238,6 +240,9 @@ def _make_unknown_error(path: Path, head: DataHead) -> InputError:
             "of the documents text (of pictures or sounds beside the table: file_name) and that of their labels "
             "labels, or give features as Parquet or svmlight text"
         )
+    if name := data_formats.find_media_name(head.lines[0]):
+        fact = f"{path} names files such as {name!r} and not its columns"
+        return InputError(f"{fact}; put a first line file_name,labels above the rows")
     titles = ", ".join(form.title for form in FORMATS)
     hint = "; of Mulan data give the .arff file" if head.content.lstrip().startswith(b"<") else "; give one of these"
     return InputError(f"{path} is nothing that can be read: looked for {titles}{hint}")

@@ -270,13 +270,15 @@ def test_separator_is_chosen_for_the_whole_column(picture_folder):
 
 
 def test_column_names_can_be_given(picture_folder):
-    (picture_folder / "metadata.csv").write_text("Image,Species\na.png,sea lion\n")
-    with pytest.raises(InputError, match=r"no column 'file_name' \(it has 'Image', 'Species'\)"):
+    (picture_folder / "metadata.csv").write_text("Slide,Species\na.png,sea lion\n")
+    with pytest.raises(InputError, match=r"no column 'file_name' \(it has 'Slide', 'Species'\)"):
         read_folder(picture_folder, rejects=Rejects())
     with pytest.raises(InputError, match="no column 'labels' or 'label'"):
-        read_folder(picture_folder, image_column="Image", rejects=Rejects())
-    source = read_folder(picture_folder, image_column="Image", label_column="Species", rejects=Rejects())
+        read_folder(picture_folder, image_column="Slide", rejects=Rejects())
+    source = read_folder(picture_folder, image_column="Slide", label_column="Species", rejects=Rejects())
     assert list_items(source) == {"a.png": ("sea lion",)}
+    (picture_folder / "metadata.csv").write_text("Photo,Label\na.png,sea lion\n")
+    assert list_items(read_folder(picture_folder, rejects=Rejects())) == {"a.png": ("sea lion",)}
 
 
 @pytest.mark.parametrize(
@@ -504,7 +506,11 @@ def test_metadata_label_a_thousand_photos(data, folder):
         ("labels/1.txt", "0 0.5 .5 0.25 1e-2\n", "boxes of YOLO"),
         ("1.json", '{"version": "5", "shapes": []}', "shapes of labelme"),
         ("annotations.xml", "<?xml version='1.0'?>\n<annotations><image/></annotations>", "tags of CVAT"),
-        ("annotations/1.xml", "<annotation><object/></annotation>", "objects of Pascal VOC outside of a folder"),
+        (
+            "annotations/1.xml",
+            "<annotation><object/></annotation>",
+            "objects of Pascal VOC without JPEGImages or Annotations",
+        ),
     ],
 )
 def test_annotation_files_of_other_tools_are_named(folder, picture, name, content, tool):

@@ -34,7 +34,7 @@ def read_cells(cells, name="tags"):
         (["a|b", "b|c", "c, or d|a"], [("a", "b"), ("b", "c"), ("c, or d", "a")]),
         ([*["elk"] * 20, *["ibis"] * 20, "hi;)"], [*[("elk",)] * 20, *[("ibis",)] * 20, ("hi;)",)]),
         ([*["elk"] * 20, *["ibis"] * 20, "elk;ibis"], [*[("elk",)] * 20, *[("ibis",)] * 20, ("elk", "ibis")]),
-        (["a, b, ", "b, c, ", "c; d, a, "], [("a", "b", ""), ("b", "c", ""), ("c; d", "a", "")]),
+        (["a, b, ", "b, c, ", "c; d, a, "], [("a", "b"), ("b", "c"), ("c; d", "a")]),
     ],
 )
 def test_separator_is_chosen_by_the_whole_column(cells, labels):

@@ -50,15 +50,15 @@ def find_coco_file(path: Path) -> Path | None:
         The folder holds several.
     """
     if not path.is_dir():
-        return path if path.suffix == ".json" and _is_coco_file(path) else None
-    files = [file for file in sorted(path.glob("*.json")) if _is_coco_file(file)]
+        return path if _is_coco_file(path) else None
+    files = sorted(filter(_is_coco_file, path.iterdir()))
     if len(files) > 1:
         raise InputError(f"{path} holds several files of annotations; give one, such as {files[0]}")
     return files[0] if files else None
 
 
 def _is_coco_file(file: Path) -> bool:
-    if not file.is_file():
+    if not file.name.lower().removesuffix(".gz").endswith(".json") or not file.is_file():
         return False
     content = read_head(file)
     return _COCO.match(content) is not None and _MEMBER.search(content) is not None

@@ -11,7 +11,7 @@ Annif's TSV has texts and addresses of subjects; so do columns `subjects` and `s
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_tables import ParquetTable, find_label_columns, is_text_type
 from wsabie.io.parsers.array_builders import decode_row
-from wsabie.io.parsers.label_cells import ITEM_COLUMNS, LABEL_COLUMNS, LabelCellReader, find_flag_columns
+from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_choices, find_flag_columns
 from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, read_head
 from wsabie.io.parsers.text_tables import (
     TextRow,
@@ -46,7 +46,6 @@ TEXT_COLUMN = "text"
 _LABELS = tuple(name for name in LABEL_COLUMNS if name != TEXT_COLUMN)
 _MAX_LINE_BYTES = 4 * MAX_DOCUMENT_BYTES  # JSON writes a letter of two bytes as six
 _BATCH = 256
-_OF_LABEL_STUDIO = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time")
 _MAX_COLUMNS = 100  # that are looked at for a sentence
 _COLUMN = re.compile(r"\w[\w .:-]*")
 _ADDRESS = re.compile(r"<[^<>\s]+:[^<>\s]+>|https?://[^<>\s]+")
@@ -82,7 +81,7 @@ def read_text_table(
 
 def read_parquet_documents(table: ParquetTable, options: ReadOptions) -> ItemStream:
     """Read documents from Parquet with a column `text`; options and errors as in `read_text_table`."""
-    labels = find_label_columns(table, options.label_column, _LABELS) if options.has_labels else None
+    labels = find_label_columns(table, options.label_column, (*_LABELS, "subjects")) if options.has_labels else None
     if options.has_labels and labels is None:
         _log_unlabelled(table.path, table.schema.names)
     documents = partial(_iterate_documents, partial(_iterate_parquet_rows, table, labels), labels, options.split)
@@ -109,7 +108,7 @@ def detect_columns(lines: Sequence[bytes]) -> list[str]:
     with suppress(RowError):
         return normalise_columns(parse_json_cells(lines[0]))
     head = lines[0].strip(b"\r\n")
-    separator = next((s for s in (b"\t", b",", b";") if s in head), b",")
+    separator = next((s for s in (b"\t", b",", b";", b"|") if s in head), b",")
     names = normalise_columns(c.strip().strip(b'"').decode("utf-8", "replace") for c in head.split(separator))
     has_blanks = any(b in head for b in (b", ", b"; "))  # as a sentence has behind its commas
     is_sentence = has_blanks and (" " in "".join(names) or not {*names} & {"id", "file_name", *_LABELS})
@@ -213,7 +212,9 @@ def _find_labels(path: Path, rows: TextRows, label_column: str | None) -> LabelC
         choices |= {name for name, cell in row.cells.items() if isinstance(cell, dict) and "choices" in cell}
         for reader in readers.values():
             reader.add(reader.get_cell(row.cells))
-    column = next((name for name in readers if name in columns), None) or _find_choices(columns, choices)
+    column = next((name for name in readers if name in columns), None) or (
+        next(iter(choices)) if len(choices) == 1 else find_choices(columns)
+    )
     if column in readers:
         return readers[column].check(path)
     all_cells = (row.cells for row in rows(Rejects(most=0)))
@@ -225,14 +226,6 @@ def _find_labels(path: Path, rows: TextRows, label_column: str | None) -> LabelC
     if (labels := find_flag_columns(all_cells)) is None:
         _log_unlabelled(path, columns)
     return labels
-
-
-def _find_choices(columns: Collection[str], choices: Collection[str]) -> str | None:
-    """Return the single column of answers in a table that Label Studio exports; None in any other."""
-    if len(choices) == 1:
-        return next(iter(choices))
-    answers = [name for name in columns if name not in (*_OF_LABEL_STUDIO, *ITEM_COLUMNS)]
-    return answers[0] if len(answers) == 1 and {"annotator", "annotation_id"} <= {*columns} else None
 
 
 def _log_unlabelled(path: Path, columns: Iterable[str]) -> None:

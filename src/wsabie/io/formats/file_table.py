@@ -4,6 +4,8 @@ They are CSV, with tabs too, JSON lines, or a JSON array as exiftool writes it. 
 finds it in the folder of the table, with or without its ending.
 """
 
+import logging
+import re
 from pathlib import Path
 
 from wsabie.core.errors import InputError
@@ -11,16 +13,14 @@ from wsabie.io.file_matching import find_listed_files
 from wsabie.io.formats.media_folder import label_by_metadata, read_metadata
 from wsabie.io.modalities import PICTURES, detect_modality
 from wsabie.io.parsers.array_builders import require_rows
-from wsabie.io.parsers.text_tables import find_column, iterate_table_rows
+from wsabie.io.parsers.label_cells import LABEL_COLUMNS
+from wsabie.io.parsers.text_tables import find_column, format_column_names, iterate_table_rows
 from wsabie.io.records import ItemList, ReadOptions
 from wsabie.storage.rejects import Rejects
 
-FILE_COLUMNS = ("file_name", "path", "file", "image", "img", "picture", "image_path", "img_path", "file_path",
-                "filepath", "image_name", "image index", "sourcefile", "originalpath", "originalfilename",
-                "image_id")  # fmt: skip
-"""Names of columns with files in tables, in lower case, in order of preference."""
-_LABELS = ("subject", "keywords")
-"""Columns of labels beside the usual ones, in lower case."""
+_LABELS = ("subject", "keywords", "xpkeywords")
+"""Columns of labels that exiftool writes, in lower case."""
+log = logging.getLogger("wsabie")
 
 
 def read_file_table(path: Path, options: ReadOptions) -> ItemList:
@@ -37,10 +37,10 @@ def read_file_table(path: Path, options: ReadOptions) -> ItemList:
     InputError
         No labels, or none of the files lies beside the table.
     """
-    columns = next((list(row.cells) for row in iterate_table_rows(path, Rejects(most=0))), [])
-    file_column = find_column(columns, FILE_COLUMNS) or ""
-    label_column = options.label_column or find_column(columns, _LABELS)
-    entries = read_metadata(path, image_column=file_column, label_column=label_column, rejects=options.rejects)
+    label_column = options.label_column or _find_label_column(path)
+    entries = read_metadata(path, label_column=label_column, rejects=options.rejects)
+    if all(re.fullmatch(r"\d+\.0", entry.file_name) for entry in entries):  # as pandas writes numbers
+        entries = [entry._replace(file_name=entry.file_name[:-2]) for entry in entries]
     listed_files = find_listed_files(path.parent, [entry.file_name for entry in entries])
     if entries and not listed_files:
         raise InputError(
@@ -56,3 +56,16 @@ def read_file_table(path: Path, options: ReadOptions) -> ItemList:
     if not options.has_labels:
         items = [item._replace(labels=()) for item in items]
     return ItemList(path, items, modality.name)
+
+
+def _find_label_column(path: Path) -> str | None:
+    """Return the column of exiftool's that holds labels in most rows; None where others hold them."""
+    rows = [row.cells for row in iterate_table_rows(path, Rejects(most=0))]
+    columns = dict.fromkeys(name for row in rows for name in row)
+    counts = {c: sum(bool(row.get(c)) for row in rows) for name in _LABELS if (c := find_column(columns, [name]))}
+    if not counts or find_column(columns, LABEL_COLUMNS[:4]):
+        return None
+    label_column = max(counts, key=lambda column: counts[column])
+    if others := [column for column, n in counts.items() if n and column != label_column]:
+        log.warning("labels of %s are those in %r; %s are not read", path, label_column, format_column_names(others))
+    return label_column

@@ -1,6 +1,6 @@
 """Lists of ids, and labels of items by id, as in pair lists, tag lists and tables of 0 and 1.
 
-When ids name pictures that exist, they are a collection of pictures. Otherwise every id has one free vector:
+When ids name pictures or sounds that exist, they are a collection of these. Otherwise every id has one free vector:
 X is the identity, with the ids as feature names, so that other lists about the same ids can be aligned.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError, require
 from wsabie.io.file_matching import find_listed_files
-from wsabie.io.modalities import PICTURES
+from wsabie.io.modalities import PICTURES, Modality, detect_modality
 from wsabie.io.parsers.array_builders import (
     LabelIndex,
     Row,
@@ -31,6 +31,7 @@ from wsabie.storage.atomic_files import write_text
 from wsabie.storage.rejects import Rejects, RowError
 
 _SAMPLE = 50
+_FOREIGN_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\|file:", re.IGNORECASE)
 _LABEL = (1 << 31) - 1
 CLASHING = "label both stated and denied"
 log = logging.getLogger("wsabie")
@@ -153,9 +154,9 @@ class IdLabelCollector:
     def build_source(
         self, folder: Path, files: dict[str, str] | None = None, unit: str = "pairs", *, needs_files: bool = False
     ) -> FeatureTable | ItemList:
-        """Return the pictures if one of the first 50 ids is a file in the folder, else `as_rows`.
+        """Return pictures or sounds if one of the first 50 ids is a file in the folder, else `build_table`.
 
-        Labels without a picture are rejected, and denied labels, which a picture cannot keep.
+        Labels without a file are rejected, and denied labels, which an item cannot keep.
 
         Parameters
         ----------
@@ -163,7 +164,7 @@ class IdLabelCollector:
         files : dict of str to str or None
             The file of each id, relative to the folder; None when the ids are their names.
         needs_files : bool
-            Refuse ids that look like names of pictures where no such picture is there.
+            Refuse ids that look like paths of files where no such file is there.
 
         Returns
         -------
@@ -175,16 +176,16 @@ class IdLabelCollector:
         """
         rows = self.build_table(unit)
         paths = {name: name if files is None else files.get(name, "") for name in rows.ids}
-        first = [paths[name] for name in rows.ids[:_SAMPLE] if paths[name].lower().endswith(PICTURES.endings)]
-        pictures = find_listed_files(folder, paths.values(), PICTURES) if first else {}
-        if pictures:
-            return self._build_picture_list(rows, paths, pictures)
-        if needs_files and 2 * len(first) > len(rows.ids[:_SAMPLE]):
-            problem = f"names of pictures, such as {first[0]!a}, and none of these is in {folder}"
-            if any(re.search(r"[/\\]", name) for name in first):
-                raise InputError(
-                    f"the ids of {self.path} are {problem}; put the list into the folder with the pictures"
-                )
+        sample = [paths[name] for name in rows.ids[:_SAMPLE]]
+        modality = next(filter(None, map(detect_modality, sample)), None)
+        if modality and (files_by_name := find_listed_files(folder, paths.values(), modality)):
+            return self._build_item_list(rows, paths, files_by_name, modality)
+        names = [n for n in sample if detect_modality(n) or detect_modality(n, True) or _FOREIGN_PATH.match(n)]
+        if needs_files and 2 * len(names) > len(sample):
+            noun = modality.name if modality else "files"
+            problem = f"names of {noun}, such as {names[0]!a}, and none of these is in {folder}"
+            if any(re.search(r"[/\\]", name) for name in names):
+                raise InputError(f"the ids of {self.path} are {problem}; put the list into the folder with the {noun}")
             log.warning("the ids of %s look like %s: each id has a free vector", self.path, problem)
         return rows
 
@@ -212,25 +213,27 @@ class IdLabelCollector:
         signs = 1 - 2 * (keys & 1).astype(np.int8)
         return build_label_matrix(counts, final[keys >> 1 & _LABEL], len(names), signs), names
 
-    def _build_picture_list(self, rows: FeatureTable, paths: dict[str, str], files: dict[str, Path]) -> ItemList:
-        pictures: list[Item] = []
+    def _build_item_list(
+        self, rows: FeatureTable, paths: dict[str, str], files: dict[str, Path], modality: Modality
+    ) -> ItemList:
+        items: list[Item] = []
         Y = rows.Y
         for row, name in enumerate(rows.ids):
             where = f"{self.path} id {name}"
             entries = slice(Y.indptr[row], Y.indptr[row + 1])
             signed = list(zip(Y.indices[entries], Y.data[entries], strict=True))
             for label in [rows.label_names[i] for i, sign in signed if sign < 0]:
-                self.rejects.add(where, "denied label, which a picture cannot keep", label)
+                self.rejects.add(where, f"denied label, which a {modality.singular} cannot keep", label)
             labels = tuple(rows.label_names[i] for i, sign in signed if sign > 0)
             file = files.get(paths[name])
             if file is None:
-                self.rejects.add(where, "labels without a picture", paths[name])
+                self.rejects.add(where, f"labels without a {modality.singular}", paths[name])
             elif not labels:
-                self.rejects.add(where, PICTURES.unlabelled_reason, name)
+                self.rejects.add(where, modality.unlabelled_reason, name)
             else:
-                pictures.append(Item(name, file, labels))
-        require_rows(len(pictures), self.path, self.rejects, "labelled pictures")
-        return ItemList(self.path, pictures)
+                items.append(Item(name, file, labels))
+        require_rows(len(items), self.path, self.rejects, f"labelled {modality.name}")
+        return ItemList(self.path, items, modality.name)
 
 
 def iterate_flag_lines(path: Path, n_labels: int) -> Iterator[tuple[int, bytes]]:

@@ -37,7 +37,7 @@ from wsabie.io.image_errors import refine_by_decoding
 from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality
 from wsabie.io.parsers import text_tables
 from wsabie.io.parsers.array_builders import decode_row, require_rows
-from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_flag_columns
+from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_choices, find_flag_columns
 from wsabie.io.parsers.text_files import explain_input_errors, iterate_content_lines, read_head
 from wsabie.io.records import Item, ItemList
 from wsabie.io.tags.image_tags import read_keywords
@@ -46,17 +46,18 @@ from wsabie.vocabulary.folder_labels import SPLITS, FolderLabels
 from wsabie.vocabulary.label_names import normalise_label_name
 
 NAMES = ("metadata.csv", "metadata.jsonl")
-FILE_COLUMN = "file_name"
+FILE_COLUMN = text_tables.FILE_COLUMNS[0]
 _SINGLE_FIELDS = ("group", "time", "split")
 Labeller: TypeAlias = Callable[[str, Path], Sequence[str]]
 """Gives the labels of a file by its path in the folder and on disk."""
 LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")
-_ENDINGS, _MAX_FILES = (".txt", ".xml", ".json"), 50
+_ENDINGS, _MAX_FILES = (".txt", ".xml", ".json", ".yaml", ".yml"), 50
 _TOOLS = {
     "boxes of YOLO": re.compile(rb"\d+([ \t]+-?\d*\.?\d+(e-?\d+)?){4,}\s*(\n|$)", re.IGNORECASE),
     "shapes of labelme": re.compile(rb'\s*\{(?=[^\0]*"shapes"\s*:)'),
+    "names of classes of YOLO": re.compile(rb"(?s)(?=[^\0]*^(train|val|path|nc):)[^\0]*^names:", re.MULTILINE),
     "tags of CVAT": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotations>"),
-    "objects of Pascal VOC outside of a folder Annotations": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotation\b"),
+    "objects of Pascal VOC without JPEGImages or Annotations": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotation\b"),
 }
 """First bytes of files of other tools beside pictures."""
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
@@ -123,7 +124,7 @@ def read_metadata_files(
     tables: dict[str, Path],
     files: Collection[str],
     *,
-    image_column: str = FILE_COLUMN,
+    image_column: str | None = None,
     label_column: str | None = None,
     rejects: Rejects,
 ) -> list[MetadataEntry]:
@@ -170,15 +171,15 @@ def find_split_sides(files: Iterable[str]) -> list[str]:
 
 
 def read_metadata(
-    path: Path, *, image_column: str = FILE_COLUMN, label_column: str | None = None, rejects: Rejects
+    path: Path, *, image_column: str | None = None, label_column: str | None = None, rejects: Rejects
 ) -> list[MetadataEntry]:
     """Return all usable rows of a metadata file.
 
     Parameters
     ----------
     path : Path
-    image_column : str
-        The column of file names.
+    image_column : str or None
+        The column of file names; None takes the first of `text_tables.FILE_COLUMNS` that is there.
     label_column : str or None
         The column of labels; None takes the first of `label_cells.LABEL_COLUMNS` that is there.
     rejects : Rejects
@@ -195,7 +196,8 @@ def read_metadata(
         raise InputError(f"{path} has no rows; write one for each file, or remove the file")
     if not rows:
         return []
-    columns = {name for row in rows for name in row.cells}
+    columns = dict.fromkeys(name for row in rows for name in row.cells)
+    image_column = image_column or text_tables.find_column(columns, text_tables.FILE_COLUMNS) or FILE_COLUMN
     if image_column not in columns:
         raise InputError(
             f"{path} has no column {image_column!r} (it has {text_tables.format_column_names(columns)}); "
@@ -214,11 +216,11 @@ def read_metadata(
 
 
 def _make_label_reader(
-    path: Path, rows: Sequence[JsonObject], columns: set[str], label_column: str | None
+    path: Path, rows: Sequence[JsonObject], columns: Collection[str], label_column: str | None
 ) -> LabelCellReader:
     choices = text_tables.normalise_columns([label_column]) if label_column else LABEL_COLUMNS
     column = next((name for name in choices if name in columns), None)
-    if column is not None:
+    if column := column or (None if label_column else find_choices(columns)):
         return LabelCellReader(column).inspect(row.get(column) for row in rows).check(path)
     if label_column is None and (flags := find_flag_columns(rows)):
         return flags
@@ -279,7 +281,7 @@ def read_folder(
         raise _make_no_files_error(folder, metadata, modality, rejects)
     if metadata is not None:
         entries = read_metadata_files(
-            tables, files, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
+            tables, files, image_column=image_column, label_column=label_column, rejects=rejects
         )
         if split is not None and not any(entry.split == split for entry in entries):
             raise InputError(f"no row of {metadata} has the split {split!r}; check the name, or leave it out")
@@ -421,13 +423,18 @@ def _build_items(
 def _find_other_tool(folder: Path) -> str:
     """Return advice on a file of another tool below a folder; "" where there is none."""
     folders = walk_folder(folder, lambda _: None) if folder.is_dir() else ()
-    files = (Path(parent, name) for parent, _, names in folders for name in sorted(names) if name.endswith(_ENDINGS))
-    for file in islice(files, _MAX_FILES):
+    names = (Path(parent, name) for parent, _, names in folders for name in sorted(names))
+    for file in islice((path for path in names if path.name.lower().endswith(_ENDINGS)), _MAX_FILES):
         with suppress(InputError):
-            head = read_head(file, 4096)
-            if tool := next((tool for tool, mark in _TOOLS.items() if mark.match(head)), None):
-                return f"; {file} holds {tool}, which are not read; export them as COCO's JSON, or as a table of files"
+            if advice := describe_tool(file, read_head(file, 4096)):
+                return f"; {advice}"
     return ""
+
+
+def describe_tool(file: Path, head: bytes) -> str:
+    """Return advice on a file of another tool, by its first bytes; "" for other files."""
+    advice = "which are not read; export them as COCO's JSON, or as a table of files"
+    return next((f"{file} holds {tool}, {advice}" for tool, mark in _TOOLS.items() if mark.match(head)), "")
 
 
 def _require_labelled(folder: Path, items: list[Item], labels_from: str, modality: Modality, rejects: Rejects) -> None:

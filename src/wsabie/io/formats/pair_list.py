@@ -31,12 +31,14 @@ from wsabie.storage.rejects import Rejects, RowError
 log = logging.getLogger("wsabie")
 HEADER = ("id", "name")
 """Header of a written pair list."""
-_ID_HEADS = {"id", "item", "file_name", "path", "image", "picture", "file"}
+_ID_HEADS = {"id", "item", "file_name", "filename", "path", "image", "picture", "photo", "file", "user", "movie",
+             "film", "song", "track", "book", "document", "product", "url", "uri", "sourcefile"}  # fmt: skip
 _ID_NAME = re.compile(r"\w*[a-z][_ ]?id|id", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][A-Za-z_ ]*")
 _DIGIT = re.compile(r"\d")
 _N_INSPECTED_LINES = 50  # lines
-_LABEL_HEADS = {"label", "labels", "tag", "tags", "name"}
+_LABEL_HEADS = {"label", "labels", "tag", "tags", "name", "keyword", "keywords", "category", "class", "genre",
+                "subject"}  # fmt: skip
 
 
 def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
@@ -148,7 +150,7 @@ def has_header(lines: Sequence[bytes]) -> bool:
     >>> has_header([b"user\\tfilm", b"u1\\tf1", b"u1\\tf2"]), has_header([b"u\\tfilm", b"v\\tfilm"])
     (True, False)
     """
-    rows = [[cell.strip() for cell in line.decode("utf-8", "replace").split("\t")] for line in lines]
+    rows = [[unquote_cell(cell.strip()) for cell in line.decode("utf-8", "replace").split("\t")] for line in lines]
     if not rows or not 2 <= len(rows[0]) <= 3:
         return False
     first, second = (name.lower() for name in rows[0][:2])

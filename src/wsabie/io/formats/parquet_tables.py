@@ -331,7 +331,7 @@ def list_parquet_files(path: Path) -> list[Path]:
     with explain_input_errors(path):
         if not path.is_dir():
             return [path]
-        return sorted(p for p in path.iterdir() if p.suffix == ".parquet" and not p.name.startswith("."))
+        return sorted(p for p in path.iterdir() if p.suffix.lower() == ".parquet" and not p.name.startswith("."))
 
 
 def open_parquet_table(path: Path) -> ParquetTable:

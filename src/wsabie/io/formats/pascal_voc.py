@@ -28,13 +28,14 @@ from wsabie.storage.rejects import Rejects, RowError
 
 FOLDERS = IMAGES, ANNOTATIONS = ("JPEGImages", "Annotations")
 SPLITS = Path("ImageSets") / "Main"
+_FILES = "*.[xX][mM][lL]"
 _MAX_BYTES = 1 << 22  # bytes of a file of annotations
 _MAX_LINE_BYTES = 1 << 12
 
 
 def is_voc(folder: Path) -> bool:
     """Return True if a folder has both pictures and annotations where VOC has them."""
-    return all((folder / name).is_dir() for name in FOLDERS) and any((folder / ANNOTATIONS).glob("*.xml"))
+    return all((folder / name).is_dir() for name in FOLDERS) and any((folder / ANNOTATIONS).glob(_FILES))
 
 
 def read_voc(folder: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects) -> ItemList:
@@ -64,7 +65,7 @@ def read_voc(folder: Path, *, kind: str | None = None, split: str | None = None,
     """
     kind, members = require_kind(kind, KINDS, folder), None if split is None else _read_members(folder, split)
     with explain_input_errors(folder / ANNOTATIONS):
-        files = sorted((folder / ANNOTATIONS).glob("*.xml"))
+        files = sorted((folder / ANNOTATIONS).glob(_FILES))
     if members is not None:
         for name in sorted(members - {file.stem for file in files}):
             rejects.add(name, "picture without annotations", f"named by the split {split}")

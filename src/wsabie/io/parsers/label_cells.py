@@ -7,7 +7,7 @@ recur in most cells, so that a single odd cell decides nothing. A text may be a 
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -22,17 +22,21 @@ LABEL_COLUMNS = ("labels", "label", "tags", "tag", "keywords", "text")
 SINGLE = ("label", "tag")  # their text is one label, never a list
 SEPARATORS = ";|,\n\t"
 FACT_COLUMNS = ("file_name", "id", "text", "group", "split", "time")
-ITEM_COLUMNS = (*FACT_COLUMNS, "path", "file", "image")
+_OF_LABEL_STUDIO = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time")
+ITEM_COLUMNS = (*FACT_COLUMNS, "path", "file", "image", *_OF_LABEL_STUDIO)
 """Columns that hold items and facts of them, and never labels where there is another column of labels."""
 _FLAGS: dict[object, bool] = dict.fromkeys((-1, 0, "-1", "0", "0.0"), False) | dict.fromkeys((1, "1", "1.0"), True)
 _FLAGS |= {name: flag for flag in (False, True) for name in (str(flag), str(flag).lower(), str(flag).upper())}
-MISSING = {"nan", "NaN", "NA", "<NA>", "#NA", "#N/A", "N/A", "n/a", "null", "NULL", "NaT", "None", "()", "{}", "set()"}
+MISSING = {"", "nan", "NaN", "NA", "<NA>", "#NA", "#N/A", "N/A", "n/a", "null", "NULL", "NaT", "None", "()", "{}",
+           "set()"}  # fmt: skip
 """Texts that programs write for an empty cell; they are never labels."""
 _SAMPLE = 50_000  # cells in which labels may recur
 _RARE = 0.05  # share of cells below which a separator may be a part of names
 _SENTENCE = 4  # words
 _ITEM = re.compile(r"""'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|(None|nan)|([-+]?\d+)(?:\.0*)?(?![\w.])""")
 _LIST = re.compile(rf"[\[({{]\s*(?:(?:{_ITEM.pattern})(?:\s*,\s*|\s+|(?=[\])}}'\"])))*+[\])}}]")
+_CALL = re.compile(r"\b(?:np\.\w+|array|frozenset|set|list|tuple|Index)\(([^()]*?)(?:, dtype=[^(),]*)?\)")
+_BROKEN_LIST = re.compile(r"""(?:\w+\()?[\[{]\s*['"]""")
 _ENTITY = re.compile(r"&#?\w{1,8};")
 _OBJECT = re.compile(r"""\[?\{\s*['"][^'"]+['"]\s*:""")
 JOINED = re.compile(r"\w\s*[,;|]\s*\w")
@@ -89,7 +93,7 @@ class LabelCellReader:
         values = parse_label_list(cell)
         if values is not None:
             self._add_list(values)
-        elif isinstance(cell, str) and cell and cell not in MISSING:
+        elif isinstance(cell, str) and cell.strip() not in MISSING:
             self._n_texts += 1
             self._n_wrapped += cell[:1] + cell[-1:] in ("[]", "{}")
             for separator in self._separators:
@@ -126,8 +130,9 @@ class LabelCellReader:
 
     @cached_property
     def _is_whole(self) -> bool:
-        """True if all texts are whole numbers with a point, as pandas writes them beside empty cells."""
-        return bool(self._texts) and all(re.fullmatch(r"\d+\.0", text) for text in self._texts)
+        """True if all labels are whole numbers with a point, as pandas writes them beside empty cells."""
+        parts = (part for text in self._texts for part in _list_parts(text, self.separator or "\n"))
+        return bool(self._texts) and all(re.fullmatch(r"\d+\.0", part) for part in parts)
 
     @cached_property
     def separator(self) -> str | None:
@@ -188,6 +193,8 @@ class LabelCellReader:
         column = f"{self.name!r} of {path}"
         if sentence:
             return f"the column {column} holds sentences such as {sentence[:60]!r}; are these labels?"
+        if (text := next(filter(_BROKEN_LIST.match, self._texts), None)) is not None:
+            return f"the column {column} holds a list that cannot be read, {text[:60]!r}, which is taken for names"
         if fragments := self._find_fragments():
             return (
                 f"the column {column} is split at {self.separator!r}, and labels such as {fragments[:3]!r} only come "
@@ -249,8 +256,8 @@ class LabelCellReader:
         values = parse_label_list(cell)
         if values is None:
             if isinstance(cell, str) and (self._is_wrapped or self._is_whole):
-                cell = cell[1:-1] if self._is_wrapped else cell[:-2]
-            is_split = isinstance(cell, str) and self.separator and cell not in MISSING
+                cell = cell[1:-1] if self._is_wrapped else re.sub(r"(?<=\d)\.0(?!\d)", "", cell)
+            is_split = isinstance(cell, str) and self.separator and cell.strip() not in MISSING
             values = [*_split_text(cell, self.separator)] if is_split else [cell]  # type: ignore[arg-type]  # a text
             if self._is_wrapped:
                 values = [value.strip().strip('"') if isinstance(value, str) else value for value in values]
@@ -262,7 +269,7 @@ class LabelCellReader:
     def _name(self, value: object, where: str) -> str | None:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if value is None or value != value or (isinstance(value, str) and value in MISSING):
+        if _is_missing(value):
             return None
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise InputError(
@@ -299,8 +306,13 @@ def _strip(cell: object) -> object:
     return cell.strip() if isinstance(cell, str) else cell
 
 
+def _is_missing(cell: object) -> bool:
+    """Return True for an empty cell, and for what programs write in one."""
+    return cell is None or cell != cell or (isinstance(cell, str) and cell.strip() in MISSING)
+
+
 def find_flag_columns(rows: Iterable[Mapping[str, object]]) -> FlagReader | None:
-    """Return the reader of the columns that hold nothing but 0 and 1; None for fewer than two.
+    """Return the reader of the columns that hold 0 and 1, and empty cells; None for fewer than two.
 
     Examples
     --------
@@ -308,16 +320,23 @@ def find_flag_columns(rows: Iterable[Mapping[str, object]]) -> FlagReader | None
     >>> [find_flag_columns(rows).get_cell(row) for row in rows]
     [['dog'], ['sea']]
     """
-    names: list[str] | None = None
-    for row in rows:
-        names = [n for n in row if n not in ITEM_COLUMNS and not _NO_FLAG.fullmatch(n)] if names is None else names
-        cells = ((name, _strip(row.get(name))) for name in names)
-        names = [name for name, cell in cells if isinstance(cell, str | int | float) and cell in _FLAGS]
-        if len(names) < 2:
+    names, flag_names = list[str](), set[str]()
+    for number, row in enumerate(rows):
+        names = names if number else [n for n in row if n not in ITEM_COLUMNS and not _NO_FLAG.fullmatch(n)]
+        cells = [(name, _strip(row.get(name))) for name in names]
+        flag_names |= (flags := {n for n, cell in cells if isinstance(cell, str | int | float) and cell in _FLAGS})
+        if len(names := [name for name, cell in cells if name in flags or _is_missing(cell)]) < 2:
             return None
-    if names:
-        log.info("labels are the names of the columns of 0 and 1: %s", ", ".join(names[:10]))
-    return FlagReader(names) if names else None
+    if len(names := [name for name in names if name in flag_names]) < 2:
+        return None
+    log.info("labels are the names of the columns of 0 and 1: %s", ", ".join(names[:10]))
+    return FlagReader(names)
+
+
+def find_choices(columns: Collection[str]) -> str | None:
+    """Return the single column of answers in a table that Label Studio exports; None in any other."""
+    answers = [name for name in columns if name not in ITEM_COLUMNS]
+    return answers[0] if len(answers) == 1 and {"annotator", "annotation_id"} <= {*columns} else None
 
 
 def _split_text(text: str, separator: str) -> list[str]:
@@ -353,6 +372,10 @@ def parse_label_list(cell: object) -> list[object] | None:
         return [*map(_get_name, cell)]
     if isinstance(cell, dict) and isinstance(cell.get("choices"), list):  # of Label Studio
         return list(cell["choices"])
+    if isinstance(cell, dict) and isinstance(name := _get_name(cell), str):
+        return [name]
+    if isinstance(cell, str) and "(" in cell:
+        cell = _CALL.sub(r"\1", cell)
     if not isinstance(cell, str) or cell[:1] not in ("[", "(", "{", " ") or not (text := cell.strip()):
         return None
     if text[0] not in "[({" or text[-1] not in "])}":

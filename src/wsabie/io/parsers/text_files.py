@@ -3,10 +3,11 @@
 Gzip is read by pieces: a small file that expands to a huge one is refused.
 """
 
+import codecs
 import gzip
 import io
+import re
 import zlib
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase, BufferedReader
@@ -28,6 +29,13 @@ _STEEPEST = 1032
 """Expanded bytes for each compressed byte that gzip reaches at most."""
 MAX_LINE_BYTES = 1 << 28
 _GZIP = b"\x1f\x8b"
+_WIDE_TEXT = {
+    "utf-32": re.compile(rb"(\xff\xfe\0\0|\0\0\xfe\xff)[^\xff]"),
+    "utf-16": re.compile(rb"(\xff\xfe|\xfe\xff)[^\xff]"),
+    "utf-16-le": re.compile(rb"[\t\n\r -~]\0([^\0]\0){3}"),
+    "utf-16-be": re.compile(rb"\0[\t\n\r -~](\0[^\0]){3}"),
+}
+"""First bytes of texts in UTF-16 and UTF-32: a byte order mark that is not alone, or letters."""
 
 
 class _CountingReader:
@@ -69,11 +77,11 @@ class GzipStream(gzip.GzipFile):
         self._compressed.raw.close()
 
 
-class _Utf16Stream(io.RawIOBase):
-    """Text in UTF-16, behind its byte order mark, as UTF-8."""
+class _WideTextStream(io.RawIOBase):
+    """Text in UTF-16 or UTF-32 as UTF-8."""
 
-    def __init__(self, source: BufferedReader, source_name: str) -> None:
-        self._text = io.TextIOWrapper(cast(IO[bytes], source), "utf-16", newline="")
+    def __init__(self, source: BufferedReader, source_name: str, encoding: str) -> None:
+        self._text = io.TextIOWrapper(cast(IO[bytes], source), encoding, newline="")
         self._source_name, self._rest = source_name, b""
 
     def readable(self) -> bool:
@@ -83,7 +91,9 @@ class _Utf16Stream(io.RawIOBase):
         try:
             self._rest = self._rest or self._text.read(_BLOCK).encode()
         except UnicodeError as error:
-            raise InputError(f"{self._source_name} is broken text in UTF-16; save it as UTF-8") from error
+            raise InputError(
+                f"{self._source_name} is broken text in {self._text.encoding.upper()}; save it as UTF-8"
+            ) from error
         n = min(len(buffer), len(self._rest))
         buffer[:n], self._rest = self._rest[:n], self._rest[n:]
         return n
@@ -190,8 +200,8 @@ def decode_text(line: bytes, path: Path, number: int) -> str:
 def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
     """Open a file as bytes, unpacked when it is gzip (detected by its first bytes).
 
-    A byte order mark of UTF-8 is passed over: it would be a part of the first word. Text that begins with one of UTF-16
-    becomes UTF-8.
+    A byte order mark of UTF-8 is passed over: it would be a part of the first word. Text in UTF-16 or UTF-32 becomes
+    UTF-8; without a mark four letters of ASCII show UTF-16.
 
     Raises
     ------
@@ -201,11 +211,12 @@ def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
     stream = open_input(path, pipe=pipe)
     if stream.peek(2)[:2] == _GZIP:
         stream = BufferedReader(cast(io.RawIOBase, GzipStream(stream, format_path(path))), _BLOCK)
-    mark = stream.peek(len(BOM_UTF8))[: len(BOM_UTF8)]  # a mark of UTF-16 alone is not text
-    if mark == BOM_UTF8:
-        stream.read(len(BOM_UTF8))
-    elif len(mark) > 2 and mark[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
-        return BufferedReader(cast(io.RawIOBase, _Utf16Stream(stream, format_path(path))), _BLOCK)
+    head = stream.peek(8)[:8]
+    encoding = next((name for name, form in _WIDE_TEXT.items() if form.match(head)), None)
+    if head.startswith(codecs.BOM_UTF8):
+        stream.read(len(codecs.BOM_UTF8))
+    elif encoding is not None:
+        return BufferedReader(cast(io.RawIOBase, _WideTextStream(stream, format_path(path), encoding)), _BLOCK)
     return cast(BufferedIOBase, stream)
 
 

@@ -31,9 +31,13 @@ from wsabie.io.parsers.text_files import (
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
+FILE_COLUMNS = ("file_name", "path", "file", "image", "img", "picture", "photo", "audio", "image_path", "img_path",
+                "file_path", "filepath", "image_file", "image_name", "image index", "image_url", "sourcefile",
+                "originalpath", "originalfilename", "image_id")  # fmt: skip
+"""Names of columns with files in tables, in lower case, in order of preference."""
 _STANDARD_NAMES = {name.replace("_", ""): name for name in (*FACT_COLUMNS, *LABEL_COLUMNS)}
 MAX_LINE_BYTES = 1 << 22
-_EXCEL = re.compile(rb'"?sep=([,;|\t])"?')
+_EXCEL = re.compile(rb'"?sep=([,;|\t])"?', re.IGNORECASE)
 _MAX_CELL_LENGTH = 1 << 17  # of CSV: a quote that is never closed takes all that follows
 
 
@@ -75,7 +79,7 @@ def to_text_cell(cell: object) -> str | None:
         return None
     if isinstance(cell, list | tuple | dict | bytes):
         raise RowError("cell that is not a single value", ascii(cell)[:60])
-    text = str(cell)
+    text = str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
     if re.search("[\ud800-\udfff]", text):
         raise RowError("text that is not valid", ascii(text)[:60])
     return text
@@ -188,6 +192,7 @@ def flatten_task(row: JsonObject) -> JsonObject:
     ]
     answers = [result["value"].get(result.get("type")) for result in results]
     names = [name for answer in answers if isinstance(answer, list) for name in answer]
+    names = [name[-1] if isinstance(name, list) and name else name for name in names]  # of a taxonomy
     return {**data, "id": row.get("id"), "labels": list(dict.fromkeys(n for n in names if isinstance(n, str)))}
 
 
@@ -288,7 +293,7 @@ def detect_delimiter(path: Path) -> tuple[str, int]:
     first = read_head(path).lstrip().partition(b"\n")[0]
     if match := _EXCEL.fullmatch(first.strip()):
         return match[1].decode("latin-1"), 1
-    return next((d for d in ",;\t" if d.encode() in first), ","), 0
+    return next((d for d in ",;\t|" if d.encode() in first), ","), 0
 
 
 def _read_record(reader: Iterator[list[str]], longest_cell: int) -> list[str] | None:
