@@ -149,6 +149,22 @@ def test_empty_columns_are_no_flags():
     assert find_flag_columns([{"elk": 1, "moss": ""}]) is None
 
 
+@pytest.mark.parametrize("column", ["path", "image"])
+@pytest.mark.parametrize("prefix", ["C:\\x\\", "https://example.org/x/", "/home/eve/", "./"])
+def test_paths_in_arrow_mean_files_of_other_machines(folder, column, prefix):
+    table = pa.table({column: [f"{prefix}1.PNG", f"{prefix}2.png", f"{prefix}9.png"], "labels": ["elk", "bog", "bog"]})
+    pq.write_table(table, folder / "a.parquet")
+    rejects = Rejects()
+    source = open_source(folder / "a.parquet", rejects=rejects)
+    assert list_labels(source) == [("elk",), ("bog",)]
+    assert [item.content for item in source] == [folder / "1.png", folder / "2.png"]
+    assert rejects.listed == [(f"{folder / 'a.parquet'} row 3", "labels without a picture", f"{prefix}9.png")]
+
+
 def test_whole_ids_of_arrow_have_no_point(folder):
     pq.write_table(pa.table({"text": ["a", "b"], "id": [1.0, 2.5]}), folder / "a.parquet")
     assert [item.id for item in open_source(folder / "a.parquet")] == ["1", "2.5"]
+    pq.write_table(
+        pa.table({"features": [[1.0], [2.0]], "labels": ["elk", "bog"], "id": [1.0, 2.5]}), folder / "b.parquet"
+    )
+    assert open_source(folder / "b.parquet").ids == ["1", "2.5"]

@@ -58,6 +58,10 @@ def test_months_lie_in_a_year_that_holds_the_whole_folder_too() -> None:
     assert FolderLabels(["05/1.jpg", "2020/2.jpg"]).get_labels("05/1.jpg") == ()
     assert is_date("05", inside=True)
     assert not is_date("05")
+    assert is_date("May 2021")
+    assert is_date("märz_2020")
+    assert not is_date("Rom 2021")
+    assert is_never_label("fold3")
 
 
 def test_names_that_are_never_labels_are_taken_where_there_are_no_others() -> None:

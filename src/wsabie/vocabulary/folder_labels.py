@@ -19,13 +19,14 @@ _CONTAINER = re.compile(
     r"|audios?|sounds?|wavs?|mp3|clips|recordings|texts?|txt|documents|docs|dcim|originals|masters|(ex|im)ports?"
     r"|(up|down)loads?|incoming|inbox|unsorted|unsortiert|to_sort|sorted|new(_folder)?|neu(er_ordner)?|untitled_folder|misc"
     r"|miscellaneous|unlabell?ed|untagged|te?mp|backups?|trash|bilder|fotos|annotations|labels|assets|static|(in|out)puts?"
-    r"|camera_roll|whatsapp_images"
+    r"|camera_roll|whatsapp_images|caches?|fold_?\d+"
 )
 _YEAR = re.compile(r"(19|20)\d\d([-_. ]?(0\d|1[0-2])([-_. ]?[0-3]\d)?)?|(19|20)\d\d[-_ ]+(19|20)\d\d")
 _MONTH = re.compile(
     r"[0-3]?\d([-_. ]+([0-3]?\d))?|([01]?\d[-_. ]*)?(jan(uary?)?|feb(ruary?)?|mar(ch)?|märz|apr(il)?|ma[iy]|"
     r"jun[ei]?|jul[yi]?|aug(ust)?|sept?(ember)?|o[ck]t(ober)?|nov(ember)?|de[cz](ember)?)"
 )
+_MONTH_OF_YEAR = re.compile(rf"({_MONTH.pattern})[-_. ]+(19|20)\d\d")
 _NUMBERED = re.compile(r"\d{3}(canon|nikon|_?pana|msdcf|olymp|_?fuji|apple|media|[a-z_]{5})")  # of cameras
 
 
@@ -91,9 +92,10 @@ class FolderLabels:
 
 
 def is_date(name: str, inside: bool = False) -> bool:
-    """Return whether a folder is named by a year or day; `inside` such a folder also by a month."""
+    """Return whether a folder is named by a year or day, or a month of a year; `inside` one by a month."""
     folded = name.strip().casefold()
-    return bool(_YEAR.fullmatch(folded) or (inside and _MONTH.fullmatch(folded)))
+    forms = (_YEAR, _MONTH_OF_YEAR, _MONTH) if inside else (_YEAR, _MONTH_OF_YEAR)
+    return any(form.fullmatch(folded) for form in forms)
 
 
 def is_never_label(name: str, siblings: Collection[str] = ()) -> bool:

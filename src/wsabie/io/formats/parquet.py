@@ -20,11 +20,11 @@ from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
-from wsabie.io.file_matching import find_files, find_local_file
+from wsabie.io.file_matching import find_files, find_listed_files, find_local_file
 from wsabie.io.formats.documents import has_text_column, read_parquet_documents
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_rows import DENSE, SPARSE, ParquetStream
-from wsabie.io.formats.parquet_tables import ParquetTable, open_label_column, open_parquet_table
+from wsabie.io.formats.parquet_tables import ParquetTable, is_text_type, open_label_column, open_parquet_table
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader
 from wsabie.io.parsers.text_files import explain_input_errors
@@ -65,7 +65,12 @@ def read_parquet_images(table: ParquetTable, options: ReadOptions, image_column:
     """
     label = open_label_column(table, options.label_column) if options.has_labels else None
     image = image_column or table.find_column(IMAGE_COLUMNS)
-    read_items = partial(_iterate_pictures, table, label, image, options.split, set())
+    is_path = image is not None and is_text_type(table.schema.field(image).type)
+    paths = image if is_path else None if image else table.find_column(PATH_COLUMNS)
+    folder = table.path if table.path.is_dir() else table.path.parent
+    names = (cell for cell in table.iterate_cells(paths) if isinstance(cell, str)) if paths else ()
+    files = find_listed_files(folder, names, PICTURES) if paths else {}
+    read_items = partial(_iterate_pictures, table, label, None if is_path else image, paths, files, options.split)
     unit = "labelled pictures" if label else "pictures"
     source = scan_items(table.path, partial(read_items, with_content=False), options.rejects, "pictures", unit)
     return replace(source, read_items=read_items)
@@ -75,18 +80,15 @@ def _iterate_pictures(
     table: ParquetTable,
     label: LabelCellReader | None,
     image: str | None,
+    paths: str | None,
+    files: dict[str, Path],
     split: str | None,
-    missing: set[int],
     rejects: Rejects,
     *,
     with_content: bool = True,
 ) -> Iterator[tuple[str, Item]]:
-    """Yield (where, picture) of usable rows.
-
-    Without content no pixels are read, and rows whose files do not exist go to `missing`: they stay left out.
-    """
+    """Yield (where, picture) of usable rows; without content no pixels are read."""
     folder = table.path if table.path.is_dir() else table.path.parent
-    paths = None if image else table.find_column(PATH_COLUMNS)
     facts = (paths, "id", "group", "time", "split")
     columns = [name for name in (*(label.columns if label else ()), *facts) if name and table.has_columns(name)]
     has_pixels = with_content or not columns
@@ -104,18 +106,16 @@ def _iterate_pictures(
                     continue
                 if label and not labels:
                     raise RowError("picture without labels", name)
-                if paths and not with_content and find_local_file(folder, file_name or "") is None:
-                    missing.add(number)
-                if number in missing:
+                file = files.get(file_name or "") or find_local_file(folder, file_name or "") if paths else None
+                if paths and file is None:
                     raise RowError("labels without a picture", file_name or "")
-                content = _locate_content(folder, file_name or "", content) if with_content else b""
+                content = file or (_locate_content(folder, content) if with_content else b"")
                 yield where, Item(name, content, labels, group, time)
 
 
-def _locate_content(folder: Path, path: str, cell: object) -> Path | bytes:
+def _locate_content(folder: Path, cell: object) -> Path | bytes:
     """Return bytes, or the file that the cell names; empty bytes (no picture) without either."""
-    if isinstance(cell, dict):
-        path, cell = cell.get("path") or "", cell.get("bytes")
+    path, cell = (cell.get("path") or "", cell.get("bytes")) if isinstance(cell, dict) else ("", cell)
     return cell if isinstance(cell, bytes) else find_local_file(folder, path) or b""
 
 

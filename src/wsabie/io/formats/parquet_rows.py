@@ -309,7 +309,8 @@ class ParquetStream(RowStream):
 
     def _add_row(self, batch: RowBatch, number: int, where: str, cells: tuple[ArrowObject, ...], ids: set[str]) -> None:
         labels, denied, ident, group, time = cells
-        name = str(number) if ident is None else str(ident)
+        ident = number if ident is None else ident
+        name = str(int(ident) if isinstance(ident, float) and ident.is_integer() else ident)
         if name in ids:
             raise RowError("duplicate id", name)
         stated = self.index.assign_ids(self._label.read_labels(labels, where)) if self._label else []
