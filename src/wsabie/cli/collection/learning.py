@@ -232,6 +232,7 @@ def _show_training(result: "TrainingResult", folder: Path) -> None:
         print_note(f"{format_count(facts['skipped_regions'], 'tag')} of regions not learnt from")
     if result.inference is not None:
         _show_inference(result.inference, folder)
+        print_note(f"next: review the suggestions in a browser: wsabie serve {quote_path(folder)}")
 
 
 def _show_suggestions(result: "ApplyResult", folder: Path) -> None:
