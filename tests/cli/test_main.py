@@ -247,7 +247,7 @@ def test_file_error_names_the_file(cli: Callable[..., Any], monkeypatch: pytest.
     def fails(*args: Any) -> None:
         raise OSError(28, "No space left on device", "some file")
 
-    monkeypatch.setattr("wsabie.cli.models.model_folder._show_model", fails)
+    monkeypatch.setattr("wsabie.cli.models.info._show_model", fails)
     result = cli("info", "m")
     assert (result.code, result.err) == (
         1,

@@ -167,7 +167,7 @@ def _use_shards(folder: Path) -> None:
 
 def _info(folder: Path) -> None:
     """Print `wsabie info` twice."""
-    from wsabie.cli.models.model_folder import InfoOptions, info
+    from wsabie.cli.models.info import InfoOptions, info
     from wsabie.io.shards.shard_folder import is_shard_folder
 
     for as_json in (False, True):

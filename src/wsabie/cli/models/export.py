@@ -1,0 +1,58 @@
+"""`wsabie export`."""
+
+from pathlib import Path
+
+from wsabie.cli.framework import Report, argument, command, option
+from wsabie.cli.inputs import find_modality, load_annotator, load_space
+from wsabie.cli.output import escape_line, format_count, out, print_note
+from wsabie.cli.shared_options import Model, OutputOptions
+from wsabie.core.errors import InputError
+
+
+class ExportOptions(OutputOptions):
+    """Options of `wsabie export`."""
+
+    model: Model
+    out: Path = argument("What to write: a file (onnx) or a folder (the others).", metavar="OUT")
+    form: str = option(
+        "onnx: one graph for ONNX Runtime; numpy: plain arrays with an example that reads them; huggingface: the model "
+        "folder with a model card; half: the model folder with labels in float16.",
+        flag="--as",
+        metavar="FORMAT",
+    )
+    k: int | None = option("Of onnx: how many labels a row gets (default: 10).", flag="-k", min=1)
+    int8: bool = option("Of onnx: tables of bytes, a quarter of the size.")
+    license: str | None = option(
+        "Of huggingface: license in the card, such as apache-2.0 (default: unknown).", metavar="ID"
+    )
+
+
+@command("export birds birds.onnx --as onnx", "export birds birds-card --as huggingface --license apache-2.0")
+def export(options: ExportOptions) -> Report:
+    """Write a model for other programs: ONNX, NumPy arrays, a Hugging Face folder, or half the bytes."""
+    from wsabie.models.exporters import export_formats
+
+    model, target, format_name = options.model, options.out, options.form
+    stated = {name: value for name, value in options.pick("k", "int8", "license").items() if value}
+    if model.resolve() in target.resolve().parents:
+        raise InputError(f"{target} would lie in the model folder {model}; choose another path")
+    if load_space(model) is not None:
+        raise InputError(f"{model} is a space of several kinds of entities; export a model that gives rows labels")
+    annotator = load_annotator(model)
+    files = export_formats.export(annotator, target, format_name, **stated)
+    sizes = {str(file): file.stat().st_size for file in files}
+    includes_extractor, modality = export_formats.FORMATS[format_name].includes_extractor, find_modality(annotator)
+    is_left_out = modality is not None and not includes_extractor
+    if is_left_out:
+        rows = f"(Annotator.rows, or wsabie features), {annotator.model.n_features_in_:,} features each"
+        print_note(f"the feature extractor of {modality} is not exported: rows are those that it makes {rows}")
+    n_replayed = annotator.model.facts().get("rows_replayed")
+    if n_replayed and format_name == "huggingface":
+        print_note(f"{format_count(n_replayed, 'training row')} that the model keeps against forgetting stayed behind")
+    labels, features = annotator.model.facts()["labels"], annotator.model.n_features_in_
+    counts = {"labels": labels, "features": features, "extractor_left_out": is_left_out}
+    yield {"model": model, "out": target, "as": format_name, **counts, "files": sizes}
+    total = sum(sizes.values()) / 1e6
+    contents = f"{format_count(labels, 'label')}, {format_count(features, 'feature')}"
+    summary = f"{contents}, {total:,.2f} MB in {format_count(len(files), 'file')}"
+    out.print(escape_line(f"{target}: {export_formats.FORMATS[format_name].summary}, {summary}"))
