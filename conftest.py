@@ -30,8 +30,8 @@ WAITING = ("web", "faults", "distributed")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """Half as many again as there are cores: of those that wait somebody else can use the core."""
-    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count_available_cores() * 3 // 2
+    """Twice as many as there are cores: of those that wait somebody else can use the core."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count_available_cores() * 2
 
 
 @pytest.hookimpl(optionalhook=True)
