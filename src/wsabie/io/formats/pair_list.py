@@ -31,14 +31,12 @@ from wsabie.storage.rejects import Rejects, RowError
 log = logging.getLogger("wsabie")
 HEADER = ("id", "name")
 """Header of a written pair list."""
-_ID_HEADS = {"id", "item", "file_name", "filename", "path", "image", "picture", "photo", "file", "user", "movie",
-             "film", "song", "track", "book", "document", "product", "url", "uri", "sourcefile"}  # fmt: skip
+_ID_HEADS = {"id", "item", "file_name", "path", "image", "picture", "photo", "file", "user", "movie", "film", "song"}
 _ID_NAME = re.compile(r"\w*[a-z][_ ]?id|id", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][A-Za-z_ ]*")
 _DIGIT = re.compile(r"\d")
 _N_INSPECTED_LINES = 50  # lines
-_LABEL_HEADS = {"label", "labels", "tag", "tags", "name", "keyword", "keywords", "category", "class", "genre",
-                "subject"}  # fmt: skip
+_LABEL_HEADS = {"label", "labels", "tag", "tags", "name", "keyword", "keywords", "category", "class", "genre"}
 
 
 def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
