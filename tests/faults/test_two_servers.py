@@ -18,7 +18,7 @@ from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.jobs import queue
 from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.registry.model_registry import use_model
-from wsabie.server.routes import search
+from wsabie.server.routes import items
 from wsabie.server.tokens import create_token
 
 NAMES = ("eve", "adam")
@@ -70,7 +70,7 @@ def test_a_model_of_other_dimensions_comes_into_use_within_a_search(
     make_collection: MakeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make_collection()
-    rank = search.rank_labels
+    rank = items.rank_labels
     with open_collection(folder) as collection, asking(collection) as client:
         train_collection_model(collection, by="maker", full=True, dim=20, epochs=1, threads=1)
         use_model(collection, 1, by="maker")
@@ -80,7 +80,7 @@ def test_a_model_of_other_dimensions_comes_into_use_within_a_search(
             return rank(*arguments)
 
         with monkeypatch.context() as patch:
-            patch.setattr(search, "rank_labels", slowly)
+            patch.setattr(items, "rank_labels", slowly)
             first = client.post("/api/v1/search/picture", files={"file": (folder / "007.webp").read_bytes()})
         assert first.status_code == 200, first.text
         assert first.json()["items"][0]["path"] == "007.webp"

@@ -22,7 +22,7 @@ from wsabie.io.row_streams import RowStream, StreamInfo
 from wsabie.io.shards.shard_folder import MAX_OPEN_SHARDS, count_values
 from wsabie.storage import column_files
 from wsabie.storage.atomic_files import explain_read_errors, write_text
-from wsabie.storage.column_files import ColumnTable, ListColumn, concatenate_columns, map_columns
+from wsabie.storage.column_files import ColumnTable, ListColumn, concatenate_columns, map_columns, write_columns
 from wsabie.storage.rejects import Rejects
 
 HALF_ERROR = 2.0**-11
@@ -285,7 +285,7 @@ class SortedRuns:
         order, file = np.argsort(columns.numbers["key"], kind="stable"), _run_file(self.work, len(self.notes))
         # beside the run, which many shards open; written first, so that every run has a note
         write_text(file.with_suffix(".json"), json.dumps(note))
-        column_files.write_columns(file, columns.take(order), {})
+        write_columns(file, columns.take(order), {})
         self.notes.append(note)
 
     @property
