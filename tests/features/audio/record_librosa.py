@@ -7,7 +7,6 @@ because librosa compiles for 15 seconds before its first coefficient.
 import sys
 from pathlib import Path
 
-import librosa
 import numpy as np
 import soundfile
 
@@ -18,6 +17,8 @@ FOLDER = Path(__file__).parent
 
 
 def compute_librosa_mfcc(samples: Float32, plan: MfccConfig) -> Float32:
+    import librosa
+
     bands = librosa.feature.melspectrogram(
         y=samples,
         sr=plan.rate,
