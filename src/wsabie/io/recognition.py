@@ -18,10 +18,11 @@ from wsabie.io import data_formats
 from wsabie.io.data_formats import FORMATS, FORMATS_BY_KIND, REGION_FORMATS, DataHead, Rating
 from wsabie.io.datasets.lear import find_split_lists
 from wsabie.io.formats.fasttext import FastTextStream
-from wsabie.io.formats.media_folder import LABELS_FROM, describe_tool
+from wsabie.io.formats.media_folder import LABELS_FROM
 from wsabie.io.formats.mulan import MulanStream
 from wsabie.io.formats.parquet_rows import DENSE, SPARSE, ParquetStream
 from wsabie.io.formats.parquet_tables import open_parquet_table
+from wsabie.io.formats.tool_files import describe_tool
 from wsabie.io.modalities import DOCUMENTS, MEDIA, detect_modality
 from wsabie.io.parsers.text_files import explain_input_errors
 from wsabie.io.parsers.text_tables import format_column_names

@@ -27,6 +27,7 @@ IMPORTS = {
     "coco": None,
     "parquet": r"is not UTF-8 text; convert the file",
     "file": r"is not UTF-8 text; convert the file",
+    "open-images": r"has no column 'labels' .*; put the labels in one of these",
     "mirflickr": r"names a column twice; rename one",
 }
 

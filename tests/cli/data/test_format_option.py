@@ -1,5 +1,6 @@
 """Files that two formats fit: a person at a terminal is asked, others are refused, and --format decides."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,3 +88,24 @@ def test_info_shows_the_scores_of_both(cli: Cli, ambiguous: Path) -> None:
     about = cli("info", ambiguous, "--json").json
     assert [rating["kind"] for rating in about["formats"]] == ["annif", "pairs"]
     assert "other commands take --format annif or --format pairs" in " ".join(cli("info", ambiguous).err.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "score", "reason", "refusal"),
+    [
+        ("just a sentence\nand another\n", "0.00", "0 of 2 lines have __label__ words", "is nothing that can be read"),
+        ("file_name,labels\nnone.jpg,sea\n", "0.90", "the column file_name names files", "none of them lies beside it"),
+        ("1 qid:1 1:0.5\n", "0.00", "0 of 1 lines hold feature:value", "holds queries"),
+    ],
+)
+def test_info_shows_the_scores_of_what_is_refused(
+    cli: Cli, tmp_path: Path, content: str, score: str, reason: str, refusal: str
+) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text(content)
+    shown, document = cli("info", file), cli("info", file, "--json")
+    assert (shown.code, document.code) == (1, 1)
+    assert re.search(rf"{re.escape(score)}\s+{reason}", shown.out)
+    assert refusal in " ".join(shown.err.split())
+    assert refusal in document.json["refused"]
+    assert (float(score), reason) in [(rating["score"], rating["reason"]) for rating in document.json["formats"]]

@@ -1,7 +1,7 @@
 """Labels by the names of folders: what people say or delete stays so at every later scan."""
 
 import pytest
-from tests.collection.scan.conftest import read_rows, read_tags, run_scan, write_picture
+from tests.collection.scan.conftest import decide_as_person, read_rows, read_tags, run_scan, write_picture
 
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry, undo_entry
@@ -32,6 +32,32 @@ def test_excluded_folder_names_stay_excluded(animals: Collection) -> None:
     assert run_scan(animals).added_tags == 1
     assert run_scan(animals, tags="none").added_tags == run_scan(animals, tags="folders").added_tags == 0
     assert (read_labels(animals, "odds/5.png"), read_labels(animals, "2020/05/gull/4.png")) == (set(), {"gull"})
+
+
+def test_excluded_folder_names_lose_their_earlier_tags(animals: Collection) -> None:
+    run_scan(animals)
+    items = {path: number for path, (number, _) in read_rows(animals).items()}
+    decide_as_person(animals, items["dog/1.png"], "odds", "accepted")
+    (animals.folder / "odds/3.png").rename(animals.folder / "cat/3.png")
+    write_picture(animals.folder / "Odds/7.png", 90)
+    assert run_scan(animals).added_tags == 2
+    result = run_scan(animals, not_labels=["ODDS"])
+    assert (result.withdrawn_tags, result.summary) == (2, "2 tags withdrawn")
+    assert list_roots(animals)[0].options["not_labels"] == ["odds"]
+    assert "must_reread" not in list_roots(animals)[0].options
+    labels = [read_labels(animals, path) for path in ("dog/1.png", "cat/3.png", "Odds/7.png")]
+    assert labels == [{"dog", "odds"}, {"cat"}, set()]
+    undo_entry(animals.engine, by="eve")
+    assert read_labels(animals, "cat/3.png") == {"cat", "odds"}
+
+
+def test_excluded_name_of_a_label_that_another_folder_gives_withdraws_nothing(animals: Collection) -> None:
+    run_scan(animals)
+    with begin_entry(animals.engine, "eve", "merge") as change:
+        odds, cat = (label_store.find_label(change.connection, name) for name in ("odds", "cat"))
+        label_store.merge_label(change, odds, cat)
+    assert run_scan(animals, not_labels=["odds"]).withdrawn_tags == 0
+    assert run_scan(animals, not_labels=["cat"]).withdrawn_tags == 2
 
 
 def test_deleted_label_is_not_added_again(animals: Collection) -> None:

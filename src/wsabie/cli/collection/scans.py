@@ -35,7 +35,8 @@ class ScanningOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
     """Options of commands that scan a collection."""
 
     not_labels: str | None = option(
-        "Names of sub-folders that are not labels, separated by commas; kept for later scans.", metavar="NAMES"
+        "Names of sub-folders that are not labels, separated by commas; kept for later scans. Tags that they gave go.",
+        metavar="NAMES",
     )
 
     def scan(self, collection: "Collection", rejects: "Rejects", **settings: Any) -> "ScanResult":

@@ -8,6 +8,7 @@ from wsabie.cli.framework import JsonObject, Report, Scope, argument, command, o
 from wsabie.cli.inputs import find_modality, load_annotator, refuse_collection_folder, run_by_model
 from wsabie.cli.output import TerminalProgress, format_epoch_count, print_note, show_epochs, show_table
 from wsabie.cli.shared_options import OutputOptions
+from wsabie.core.errors import InputError
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from wsabie.training.epoch_stats import EpochStats
 
 _NO_EPOCHS = "data have no epochs"
+_SCORE_COLUMNS = ("", "score", "reason")
 _CASES = ("labels", "space", "shards", "file")
 
 
@@ -37,7 +39,7 @@ def info(options: InfoOptions) -> Report:
 
     if options.model.is_file():
         refuse_options("file", options)
-        return _show_file(options.model)
+        return _show_file(options)
 
     if is_shard_folder(options.model):
         refuse_options("shards", options)
@@ -102,25 +104,32 @@ def _show_shards(options: InfoOptions) -> Report:
     _show_facts(options.model, facts)
 
 
-def _show_file(path: Path) -> Report:
-    """Print the formats that a file may have, with scores and reasons, and what is read of it."""
-    from wsabie.io.data_formats import FORMATS_BY_KIND, rate_formats, read_data_head
+def _show_file(options: InfoOptions) -> Report:
+    """Print the possible formats of a file with scores and reasons, and its content or the refusal."""
+    from wsabie.io.data_formats import FORMATS, FORMATS_BY_KIND, Rating, rate_formats, read_data_head
     from wsabie.io.recognition import AmbiguousFormatError, detect_format, open_source, summarise_source
 
-    rejects, head = Rejects(), read_data_head(path)
-    try:
-        kind = detect_format(path)
-    except AmbiguousFormatError as error:
-        kind = error.formats[0]
-        print_note(f"{error.fact}; other commands take --format {' or --format '.join(error.formats)}")
-    form, ratings = FORMATS_BY_KIND[kind], rate_formats(head)
-    facts: JsonObject = {"kind": kind, "columns": list(head.columns)}
-    facts |= {"example": form.example, "endings": form.endings, "cannot_hold": form.loses or None}
-    facts["content"] = summarise_source(open_source(path, data_format=kind, rejects=rejects), kind)
-    facts["skipped"] = rejects.summary() or None
-    yield {"data": path, **facts, "formats": [rating._asdict() for rating in ratings]}
+    path, rejects = options.model, Rejects()
+    head = read_data_head(path)
+    ratings = rate_formats(head) or [Rating(form.kind, *form.rate(head)) for form in FORMATS]
+    scores = {"columns": list(head.columns), "formats": [rating._asdict() for rating in ratings]}
     rows = [[FORMATS_BY_KIND[rating.kind].title, f"{rating.score:.2f}", rating.reason] for rating in ratings]
-    show_table("formats", ["", "score", "reason"], rows)
+    try:
+        try:
+            kind = detect_format(path)
+        except AmbiguousFormatError as error:
+            kind = error.formats[0]
+            print_note(f"{error.fact}; other commands take --format {' or --format '.join(error.formats)}")
+        content = summarise_source(open_source(path, data_format=kind, rejects=rejects), kind)
+    except InputError as error:
+        if not options.show_json({"data": path, **scores, "refused": str(error)}):
+            show_table("formats", _SCORE_COLUMNS, rows)
+        raise
+    form = FORMATS_BY_KIND[kind]
+    facts: JsonObject = {"kind": kind, "columns": scores["columns"], "example": form.example, "endings": form.endings}
+    facts |= {"cannot_hold": form.loses or None, "content": content, "skipped": rejects.summary() or None}
+    yield {"data": path, **facts, **scores}
+    show_table("formats", _SCORE_COLUMNS, rows)
     _show_facts(path, {name: value for name, value in facts.items() if value})
 
 

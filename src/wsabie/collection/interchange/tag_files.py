@@ -8,7 +8,7 @@ before such texts, and before texts that begin with apostrophes and one of these
 files of ours. Files of others are read as they are.
 
 Files of others have a column for the item (`FILE_COLUMNS`): a path relative to a root of the collection or to the file
-itself, an absolute path, or an address. A column for labels (`label_cells.LABEL_COLUMNS`) may hold several. The columns
+itself, an absolute path, or an address. Labels are found as in data beside pictures (`make_label_reader`). The columns
 `root`, `hash`, `region`, `state` and `language` are optional.
 
 COCO JSON has one category per label, with the parent label as its `supercategory`. A region becomes an annotation with
@@ -44,9 +44,11 @@ from wsabie.collection.labels.label_store import iterate_ancestors
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.formats.coco import find_coco_file, get_coco_key, parse_coco_region
+from wsabie.io.formats.file_table import find_label_column
+from wsabie.io.formats.media_folder import make_label_reader
 from wsabie.io.parsers import text_tables
 from wsabie.io.parsers.json_values import iterate_elements
-from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader
+from wsabie.io.parsers.label_cells import LabelCellReader
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.regions import format_region, parse_region
 from wsabie.storage.atomic_files import replace_file
@@ -61,11 +63,10 @@ COLUMNS = Tag._fields[2:]
 """Columns of our files."""
 OURS = {"path", "label", "state", "origin", "by", "at"}
 """Columns that identify our files."""
-FILE_COLUMNS = ("path", "file_name", "file", "filename", "image", "image_path", "sourcefile", "url")
+FILE_COLUMNS = ("path", *text_tables.FILE_COLUMNS, "url")
 """Names of the column with the item, in lower case, in order of preference."""
 RowParser: TypeAlias = Callable[[int, JsonObject], TagLine]
 
-_LABELS = (*LABEL_COLUMNS, "subject")
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 _MODEL = re.compile(r"\w[^/\\]*")
 _GUARDED = re.compile(r"'+[=+\-@\t\r\n]")
@@ -117,8 +118,8 @@ def read_table(path: Path, rejects: Rejects, *, is_json: bool) -> Iterator[TagLi
         if len(rejects):
             return
         raise InputError(f"{format_path(path)} has no rows; write one for each tag")
-    columns = first.cells.keys()
-    parse_row = partial(_parse_own_row, is_json) if columns >= OURS else _make_foreign_parser(path, columns, is_json)
+    is_own = first.cells.keys() >= OURS
+    parse_row = partial(_parse_own_row, is_json) if is_own else _make_foreign_parser(path, is_json)
     for where, row_number, cells in chain([first], rows):
         with rejects.catch(where):
             yield parse_row(row_number, cells)
@@ -160,28 +161,25 @@ def _parse_provenance(row: JsonObject) -> TagProvenance:
     return TagProvenance(origin, by, at, model, model_made, score, probability)
 
 
-def _make_foreign_parser(path: Path, columns: Collection[str], is_json: bool) -> RowParser:
-    file = _require_column(path, columns, FILE_COLUMNS, "name the files in one")
-    labels = _require_column(path, columns, _LABELS, "put the labels in one of these")
-    rows = text_tables.iterate_table_rows(path, Rejects(most=0), is_json)
-    reader = LabelCellReader(labels).inspect(row.cells.get(labels) for row in rows).check(path)
+def _make_foreign_parser(path: Path, is_json: bool) -> RowParser:
+    columns, label_column = find_label_column(path, is_json)
+    file = text_tables.find_column(columns, FILE_COLUMNS)
+    if file is None:
+        names, choices = text_tables.format_column_names(columns), " or ".join(map(repr, FILE_COLUMNS[:2]))
+        raise InputError(f"{format_path(path)} has no column {choices} (it has {names}); name the files in one")
+
+    def iterate_cells() -> Iterator[JsonObject]:
+        return (row.cells for row in text_tables.iterate_table_rows(path, Rejects(most=0), is_json))
+
+    reader = make_label_reader(path, iterate_cells, columns, label_column)
 
     def parse_row(line: int, row: JsonObject) -> TagLine:
         return _parse_common_columns(line, row, row.get(file))._replace(
-            labels=_parse_labels(row.get(labels), reader),
+            labels=_parse_labels(reader.get_cell(row), reader),
             state=_parse_state(row.get("state")) if row.get("state") else None,
         )
 
     return parse_row
-
-
-def _require_column(path: Path, columns: Collection[str], choices: tuple[str, ...], remedy: str) -> str:
-    column = text_tables.find_column(columns, choices)
-    if column is None:
-        names = text_tables.format_column_names(columns)
-        choice = " or ".join(map(repr, choices))
-        raise InputError(f"{format_path(path)} has no column {choice} (it has {names}); {remedy}")
-    return column
 
 
 def _parse_labels(cell: object, reader: LabelCellReader) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from wsabie.core.input_files import is_regular_file, open_input
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.file_matching import find_files, fold_path, format_other_files, normalise_relative_path
 from wsabie.io.formats import media_folder
+from wsabie.io.formats.tool_files import list_tool_notes
 from wsabie.io.modalities import PICTURES, Modality
 from wsabie.io.parsers.text_files import explain_input_errors, format_path
 from wsabie.io.tags.image_tags import find_sidecar
@@ -250,7 +251,9 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
     if not tag_source.inside:
         notes.append(_note_ignored_sidecars(root.folder, len(sidecars)))
         sidecars = {}
-    notes += _note_tag_names(root, choice, stats, is_chosen=tags is not None or "tags" not in root.options)
+    if is_chosen := tags is not None or "tags" not in root.options:
+        notes += list_tool_notes(root.folder)
+    notes += _note_tag_names(root, choice, stats, is_chosen=is_chosen)
     tables = _list_unread_tables(root.folder, choice, stats)
     if tags is not None or len(tables) != root.options.get("tables", 0):
         options["tables"] = len(tables)
@@ -310,7 +313,7 @@ def add_excluded_names(contents: RootContents, names: Iterable[str]) -> RootCont
     """Return contents of which these names of sub-folders are not labels, from now on."""
     earlier_names = contents.options.get("not_labels", ())
     excluded = sorted({*earlier_names, *(normalise_label_name(name).casefold() for name in names)})
-    return contents._replace(options={**contents.options, "not_labels": excluded})
+    return contents._replace(options={**contents.options, "not_labels": excluded, "must_reread": True})
 
 
 def _stamp_sidecars(folder: Path, files: Iterable[str]) -> dict[str, str]:

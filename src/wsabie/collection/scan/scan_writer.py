@@ -1,14 +1,14 @@
 """Write the results of a scan to the database, one transaction a block."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, select, update
 
 from wsabie.collection.annotations.decisions import Decision, write_decisions
 from wsabie.collection.db.database import begin_write, select_in
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time
-from wsabie.collection.db.tables import annotations, changes, items, journal
+from wsabie.collection.db.tables import annotations, changes, items, journal, labels, synonyms
 from wsabie.collection.labels import label_store
 from wsabie.collection.scan.move_detection import FileRecord, ItemRecord
 from wsabie.core.errors import InputError
@@ -66,6 +66,43 @@ def write_missing(engine: Engine, missing: Sequence[ItemRecord]) -> int:
         item_ids = [item.id for item in missing if paths.get(item.id) == (item.root, item.path)]
         not_yet_missing = items.c.id.in_(item_ids) & (items.c.state != "missing")
         return connection.execute(update(items).where(not_yet_missing).values(state="missing")).rowcount
+
+
+def withdraw_folder_tags(
+    engine: Engine, by: str, root: int, excluded_names: Collection[str], listed_names: Iterable[str]
+) -> tuple[int, int | None]:
+    """Withdraw the tags that sub-folders gave a root's items, of labels that no sub-folder gives any more.
+
+    Parameters
+    ----------
+    engine : Engine
+    by : str
+    root : int
+    excluded_names : collection of str
+        Names of sub-folders that are not labels, in lower case; a label may have one as its synonym.
+    listed_names : iterable of str
+        Names of sub-folders that are labels.
+
+    Returns
+    -------
+    n : int
+        Withdrawn tags.
+    line : int or None
+        Journal entry; None if there is none.
+    """
+    with begin_entry(engine, by, "scan", "folder names that are not labels") as change:
+        connection, a = change.connection, annotations.c
+        names = select(labels.c.name, labels.c.id).where(labels.c.merged_into.is_(None))
+        rows = connection.execute(names.union_all(select(synonyms.c.name, synonyms.c.label_id)))
+        label_ids = {label for name, label in rows if name.casefold() in excluded_names}
+        label_ids -= set(label_store.find_labels(connection, listed_names).values())
+        is_from_folder = (
+            (a.origin == "import") & (a.by == "folder") & (a.state == "accepted") & (items.c.root_id == root)
+        )
+        query = select(a.id).join(items).where(is_from_folder)
+        tags = [row[0] for row in select_in(connection, query, a.label_id, sorted(label_ids))]
+        change.remove(annotations, tags)
+    return len(tags), change.entry
 
 
 def write_journal_line(engine: Engine, by: str, summary: str, lines: Sequence[int]) -> None:

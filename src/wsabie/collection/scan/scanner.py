@@ -21,6 +21,7 @@ from wsabie.collection.scan.roots import (
     TagChoice,
     add_excluded_names,
     change_tag_source,
+    count_folder_labels,
     discover_roots,
     list_roots,
     save_root_options,
@@ -66,7 +67,7 @@ class ScanResult(NamedTuple):
     still_unreadable : int
         Unreadable files that were unreadable before, with the same content.
     withdrawn_tags : int
-        Tags that a file supplied and no longer lists, taken back.
+        Tags that a file supplied and no longer lists, or a sub-folder whose name is no label now; taken back.
     held_tags : int
         Such tags that stay: their file is gone, unreadable or another one, or the picture still contains them.
     """
@@ -128,7 +129,7 @@ def scan_collection(
     tags : str or None
         New source of tags, one of `roots.TAGS`; None: as before, at first "auto".
     not_labels : sequence of str
-        Names of sub-folders that are not labels, at this scan and later ones.
+        Names of sub-folders that are not labels, at this scan and later ones; tags that they gave are withdrawn.
     rehash : bool
         Read all files, including those with the same size and time.
     always : bool
@@ -158,6 +159,7 @@ def scan_collection(
     run.save_options(is_done=False)
     run.inspect_changes(executor or SerialExecutor(), progress, rehash)
     run.update_tags(executor or SerialExecutor(), progress)
+    run.withdraw_excluded_tags()
     run.record_missing()
     run.save_options(is_done=True)
     result = run.make_result()
@@ -243,6 +245,16 @@ class _ScanRun:
             for entry in (self._make_record(file, file.item, "tags") for file in files)
             if entry.labels or entry.unlisted_tags != "kept" or (entry.item and entry.sidecar != entry.item.sidecar)
         )
+
+    def withdraw_excluded_tags(self) -> None:
+        """Withdraw tags by names of sub-folders that were excluded since the last scan."""
+        for root, contents in self.contents.items():
+            excluded = set(contents.options.get("not_labels", ()))
+            if excluded and contents.options.get("must_reread"):
+                names, engine = count_folder_labels(contents), self.collection.engine
+                n, line = scan_writer.withdraw_folder_tags(engine, self.by, root, excluded, names)
+                self.counts["withdrawn_tags"] += n
+                self.journal_entries += [] if line is None else [line]
 
     def record_missing(self) -> None:
         """Mark the items whose files are gone as missing."""

@@ -14,7 +14,6 @@ pycocotools holds the whole file, and ends at the first annotation that lacks a 
 (`docs/decisions/text-readers.md`).
 """
 
-import re
 from array import array
 from collections import defaultdict
 from contextlib import suppress
@@ -26,17 +25,15 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.file_matching import find_listed_files, find_local_file, normalise_relative_path
 from wsabie.io.formats.region_items import KINDS, RegionAnnotation, make_region_items
+from wsabie.io.formats.tool_files import is_coco_file
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.json_values import iterate_elements
-from wsabie.io.parsers.text_files import read_head
 from wsabie.io.records import Item, ItemList, require_kind
 from wsabie.io.regions import Box, Region, compute_bounding_box
 from wsabie.storage.rejects import Rejects, RowError
 
 _LISTS = ("images", "categories", "annotations")
-_COCO = re.compile(rb'\s*\{.*"(images|annotations|categories)"\s*:\s*\[\s*[{\]]', re.DOTALL)
-_MEMBER = re.compile(rb'"(file_name|image_id|supercategory)"\s*:')
 _MAX_COORDINATE = 1e6  # of a coordinate
 _MAX_NUMBERS = 20_000  # of a region's polygons
 
@@ -50,18 +47,11 @@ def find_coco_file(path: Path) -> Path | None:
         The folder holds several.
     """
     if not path.is_dir():
-        return path if _is_coco_file(path) else None
-    files = sorted(filter(_is_coco_file, path.iterdir()))
+        return path if is_coco_file(path) else None
+    files = sorted(filter(is_coco_file, path.iterdir()))
     if len(files) > 1:
         raise InputError(f"{path} holds several files of annotations; give one, such as {files[0]}")
     return files[0] if files else None
-
-
-def _is_coco_file(file: Path) -> bool:
-    if not file.name.lower().removesuffix(".gz").endswith(".json") or not file.is_file():
-        return False
-    content = read_head(file)
-    return _COCO.match(content) is not None and _MEMBER.search(content) is not None
 
 
 def read_coco(path: Path, *, kind: str | None = None, split: str | None = None, rejects: Rejects) -> ItemList:

@@ -6,6 +6,7 @@ finds it in the folder of the table, with or without its ending.
 
 import logging
 import re
+from collections import Counter
 from pathlib import Path
 
 from wsabie.core.errors import InputError
@@ -37,7 +38,7 @@ def read_file_table(path: Path, options: ReadOptions) -> ItemList:
     InputError
         No labels, or none of the files lies beside the table.
     """
-    label_column = options.label_column or _find_label_column(path)
+    label_column = options.label_column or find_label_column(path)[1]
     entries = read_metadata(path, label_column=label_column, rejects=options.rejects)
     if all(re.fullmatch(r"\d+\.0", entry.file_name) for entry in entries):  # as pandas writes numbers
         entries = [entry._replace(file_name=entry.file_name[:-2]) for entry in entries]
@@ -58,14 +59,16 @@ def read_file_table(path: Path, options: ReadOptions) -> ItemList:
     return ItemList(path, items, modality.name)
 
 
-def _find_label_column(path: Path) -> str | None:
-    """Return the column of exiftool's that holds labels in most rows; None where others hold them."""
-    rows = [row.cells for row in iterate_table_rows(path, Rejects(most=0))]
-    columns = dict.fromkeys(name for row in rows for name in row)
-    counts = {c: sum(bool(row.get(c)) for row in rows) for name in _LABELS if (c := find_column(columns, [name]))}
-    if not counts or find_column(columns, LABEL_COLUMNS[:4]):
-        return None
-    label_column = max(counts, key=lambda column: counts[column])
-    if others := [column for column, n in counts.items() if n and column != label_column]:
+def find_label_column(path: Path, is_json: bool | None = None) -> tuple[list[str], str | None]:
+    """Return the columns of a table, and exiftool's that holds most labels; None if others hold them."""
+    columns, counts = dict[str, None](), Counter[str]()
+    for row in iterate_table_rows(path, Rejects(most=0), is_json):
+        columns |= dict.fromkeys(row.cells)
+        counts.update(name for name, cell in row.cells.items() if cell)
+    names = [column for name in _LABELS if (column := find_column(columns, [name]))]
+    if not names or find_column(columns, LABEL_COLUMNS[:4]):
+        return list(columns), None
+    label_column = max(names, key=lambda column: counts[column])
+    if others := [column for column in names if counts[column] and column != label_column]:
         log.warning("labels of %s are those in %r; %s are not read", path, label_column, format_column_names(others))
-    return label_column
+    return list(columns), label_column

@@ -24,21 +24,20 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from wsabie.core.errors import InputError, MissingLabelsError, require
-from wsabie.core.folder_tree import walk_folder
 from wsabie.core.input_files import is_regular_file
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.file_matching import FileMatcher, find_files, format_other_files, normalise_relative_path
+from wsabie.io.formats.tool_files import find_tool_advice
 from wsabie.io.image_errors import refine_by_decoding
 from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality
 from wsabie.io.parsers import text_tables
 from wsabie.io.parsers.array_builders import decode_row, require_rows
 from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_choices, find_flag_columns
-from wsabie.io.parsers.text_files import explain_input_errors, iterate_content_lines, read_head
+from wsabie.io.parsers.text_files import explain_input_errors, iterate_content_lines
 from wsabie.io.records import Item, ItemList
 from wsabie.io.tags.image_tags import read_keywords
 from wsabie.storage.rejects import Rejects, RowError
@@ -51,15 +50,6 @@ _SINGLE_FIELDS = ("group", "time", "split")
 Labeller: TypeAlias = Callable[[str, Path], Sequence[str]]
 """Gives the labels of a file by its path in the folder and on disk."""
 LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")
-_ENDINGS, _MAX_FILES = (".txt", ".xml", ".json", ".yaml", ".yml"), 50
-_TOOLS = {
-    "boxes of YOLO": re.compile(rb"\d+([ \t]+-?\d*\.?\d+(e-?\d+)?){4,}\s*(\n|$)", re.IGNORECASE),
-    "shapes of labelme": re.compile(rb'\s*\{(?=[^\0]*"shapes"\s*:)'),
-    "names of classes of YOLO": re.compile(rb"(?s)(?=[^\0]*^(train|val|path|nc):)[^\0]*^names:", re.MULTILINE),
-    "tags of CVAT": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotations>"),
-    "objects of Pascal VOC without JPEGImages or Annotations": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotation\b"),
-}
-"""First bytes of files of other tools beside pictures."""
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 WORDS = "words.txt"
 """Beside folders named by synsets: what they are called, as WordNet and ImageNet list it (`n02084071 TAB dog`)."""
@@ -203,7 +193,7 @@ def read_metadata(
             f"{path} has no column {image_column!r} (it has {text_tables.format_column_names(columns)}); "
             "name the files in one"
         )
-    reader = _make_label_reader(path, [row.cells for row in rows], columns, label_column)
+    reader = make_label_reader(path, lambda: (row.cells for row in rows), columns, label_column)
     entries = []
     for where, _, cells in rows:
         with rejects.catch(where):
@@ -215,14 +205,22 @@ def read_metadata(
     return entries
 
 
-def _make_label_reader(
-    path: Path, rows: Sequence[JsonObject], columns: Collection[str], label_column: str | None
+def make_label_reader(
+    path: Path, iterate_cells: Callable[[], Iterable[JsonObject]], columns: Collection[str], label_column: str | None
 ) -> LabelCellReader:
+    """Return the reader of the labels of a table: of a column, of answers, or of columns of 0 and 1.
+
+    Raises
+    ------
+    InputError
+        There are no such columns, or they hold no labels.
+    """
     choices = text_tables.normalise_columns([label_column]) if label_column else LABEL_COLUMNS
-    column = next((name for name in choices if name in columns), None)
-    if column := column or (None if label_column else find_choices(columns)):
-        return LabelCellReader(column).inspect(row.get(column) for row in rows).check(path)
-    if label_column is None and (flags := find_flag_columns(rows)):
+    names = [name for name in choices if name in columns]
+    answers = find_choices(columns) if not label_column and names in ([], ["text"]) else None
+    if column := answers or next(iter(names), None):
+        return LabelCellReader(column).inspect(row.get(column) for row in iterate_cells()).check(path)
+    if label_column is None and (flags := find_flag_columns(iterate_cells())):
         return flags
     raise InputError(
         f"{path} has no column {' or '.join(map(repr, choices))} (it has "
@@ -420,23 +418,6 @@ def _build_items(
     return items
 
 
-def _find_other_tool(folder: Path) -> str:
-    """Return advice on a file of another tool below a folder; "" where there is none."""
-    folders = walk_folder(folder, lambda _: None) if folder.is_dir() else ()
-    names = (Path(parent, name) for parent, _, names in folders for name in sorted(names))
-    for file in islice((path for path in names if path.name.lower().endswith(_ENDINGS)), _MAX_FILES):
-        with suppress(InputError):
-            if advice := describe_tool(file, read_head(file, 4096)):
-                return f"; {advice}"
-    return ""
-
-
-def describe_tool(file: Path, head: bytes) -> str:
-    """Return advice on a file of another tool, by its first bytes; "" for other files."""
-    advice = "which are not read; export them as COCO's JSON, or as a table of files"
-    return next((f"{file} holds {tool}, {advice}" for tool, mark in _TOOLS.items() if mark.match(head)), "")
-
-
 def _require_labelled(folder: Path, items: list[Item], labels_from: str, modality: Modality, rejects: Rejects) -> None:
     if items:
         return
@@ -444,11 +425,11 @@ def _require_labelled(folder: Path, items: list[Item], labels_from: str, modalit
     if labels_from == "auto" and n_without_labels == len(rejects):
         tables = sorted(path for path in folder.iterdir() if path.suffix.lower() in _TABLES) if folder.is_dir() else []
         table_hint = f", or give {tables[0]}, which may hold labels" if tables else ""
-        table_hint = _find_other_tool(folder) or table_hint
+        advice = find_tool_advice(folder)
         raise MissingLabelsError(
             f"the {modality.name} of {folder} have no labels: there are no sub-folders to tell them "
             f"apart, no {' or '.join(NAMES)}, and no {modality.label_description}; "
-            f"label them in one of these ways{table_hint}"
+            f"label them in one of these ways{f'; {advice}' if advice else table_hint}"
         )
     try:
         require_rows(0, folder, rejects, f"labelled {modality.name}")

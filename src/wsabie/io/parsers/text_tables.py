@@ -50,21 +50,25 @@ def normalise_columns(names: Iterable[str]) -> list[str]:
     ['file_name', 'tags', 'Site']
     """
     stripped = [name.strip() for name in names]
-    usual = [_STANDARD_NAMES.get(re.sub("[ _-]", "", name).casefold(), name) for name in stripped]
+    usual = [_STANDARD_NAMES.get(_squash(name), name) for name in stripped]
     return [name if usual.count(new) > 1 else new for name, new in zip(stripped, usual, strict=True)]
 
 
+def _squash(name: str) -> str:
+    return re.sub("[ _-]", "", name).casefold()
+
+
 def find_column(columns: Collection[str], choices: Iterable[str]) -> str | None:
-    """Return the column with the first of these names, which are in lower case; None without one.
+    """Return the column with the first of these names, in any case and spacing; None without one.
 
     Examples
     --------
-    >>> find_column(["Image", "XMP-dc:Subject"], ("labels", "subject"))
-    'XMP-dc:Subject'
+    >>> find_column(["Image", "XMP-dc:Subject"], ("labels", "subject")), find_column(["Image Name"], ["image_name"])
+    ('XMP-dc:Subject', 'Image Name')
     """
     usual = zip(normalise_columns(columns), columns, strict=True)
-    names = {name.rpartition(":")[2].lower(): column for name, column in usual}
-    return next((names[name] for name in choices if name in names), None)
+    names = {_squash(name.rpartition(":")[2]): column for name, column in usual}
+    return next((names[name] for name in map(_squash, choices) if name in names), None)
 
 
 def to_text_cell(cell: object) -> str | None:
