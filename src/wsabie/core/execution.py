@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -200,6 +200,25 @@ class ProcessExecutor(Executor):
             yield result
             if spent >= self.local_seconds:
                 return
+
+
+class SharedContext(AbstractContextManager[None]):
+    """Context that nested blocks and threads share: the first opens it, and the last closes it."""
+
+    def __init__(self, open_context: Callable[[], AbstractContextManager[object]]) -> None:
+        self._open, self._lock, self._users, self._stack = open_context, threading.Lock(), 0, ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._users:
+                self._stack.enter_context(self._open())
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._stack.close()
 
 
 def _begin_worker(shared: object) -> None:

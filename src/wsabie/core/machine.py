@@ -3,13 +3,13 @@
 import getpass
 import os
 import platform
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from wsabie.core.execution import SharedContext
 
 _REPORTED = ("wsabie", "numpy", "scipy", "scikit-learn", "numba", "pyarrow", "pillow")
 
@@ -19,9 +19,6 @@ MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Bytes, or "max"."""
 LARGE_MEMORY_BYTES = 10**8
 """Memory in bytes from which a command announces what it is about to allocate."""
-_blas_lock = threading.Lock()
-_blas_users = 0
-_blas_limit: Any = None
 
 
 def get_user_name() -> str:
@@ -60,25 +57,13 @@ def collect_versions() -> dict[str, str]:
     return versions
 
 
-@contextmanager
-def limit_blas_threads() -> Iterator[None]:
+def limit_blas_threads() -> AbstractContextManager[None]:
     """Run BLAS on one thread until the block ends, for work divided among our own threads.
 
     BLAS's threads keep spinning after a product and take the core from the next thread; two products at once
     would wait for each other. Several threads may enter; the last to leave restores the previous limit.
     """
-    global _blas_users, _blas_limit
-    with _blas_lock:
-        if not _blas_users:
-            _blas_limit = _controller().limit(limits=1, user_api="blas")
-        _blas_users += 1
-    try:
-        yield
-    finally:
-        with _blas_lock:
-            _blas_users -= 1
-            if not _blas_users:
-                _blas_limit.restore_original_limits()
+    return _blas_limit
 
 
 @cache
@@ -86,3 +71,6 @@ def _controller() -> Any:
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
+
+
+_blas_limit = SharedContext(lambda: _controller().limit(limits=1, user_api="blas"))

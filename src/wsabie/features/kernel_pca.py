@@ -17,6 +17,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import count_available_cores
 from wsabie.core.validation import check_features, check_positive_integer
 from wsabie.features import nystroem
+from wsabie.features.base.feature_extractor import raise_damaged_state
 from wsabie.features.base.sampling import check_seed
 from wsabie.io.alignment import KPCA_FINGERPRINT_PREFIX
 from wsabie.io.records import FeatureTable
@@ -323,7 +324,7 @@ class KernelPca(SavedObject):
                 f"this is a {state.kind!r} and no map of kernel components; give the folder that `wsabie features "
                 "kpca` saved beside its file"
             )
-        try:
+        with raise_damaged_state("this map of kernel components"):
             fields, tensors = read_config(KernelPcaConfig, state.config), state.tensors
             check_parameters(cls, fields.parameters)
             pca = cls(**fields.parameters)
@@ -337,10 +338,7 @@ class KernelPca(SavedObject):
             losses, (n_test_rows, has_holdout) = fields.report[:4], fields.report[4:]
             components, landmarks = nystroem.ApproximationLoss(*losses[:2]), nystroem.ApproximationLoss(*losses[2:])
             pca.report_ = nystroem.ApproximationReport(components, landmarks, n_test_rows, has_holdout)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            message = "this map of kernel components is damaged; restore it from a copy or learn it again"
-            raise ModelFolderError(message) from error
-        return pca
+            return pca
 
     def fingerprint(self) -> str:
         """Return a name that changes with anything that changes a row (`FeatureTable.extractor_fingerprint`).

@@ -23,17 +23,9 @@ from wsabie.io.datasets.mirflickr import read_mirflickr
 from wsabie.io.datasets.nus_wide import is_nus_wide, read_nus_wide
 from wsabie.io.datasets.open_images import read_open_images
 from wsabie.io.datasets.spoken_digits import is_spoken_digits, read_spoken_digits
+from wsabie.io.formats import documents
 from wsabie.io.formats.citation_graph import is_citation_graph, read_citation_graph
 from wsabie.io.formats.coco import find_coco_file, read_coco
-from wsabie.io.formats.documents import (
-    TEXT_COLUMN,
-    detect_columns,
-    read_annif_rows,
-    read_json_rows,
-    read_table_rows,
-    read_text_table,
-    split_subjects,
-)
 from wsabie.io.formats.fasttext import read_fasttext
 from wsabie.io.formats.file_table import read_file_table
 from wsabie.io.formats.media_folder import NAMES, read_file, read_folder
@@ -136,7 +128,7 @@ def parse_head(path: Path, content: bytes) -> DataHead:
             columns = normalise_columns(flatten_task(row))
     elif lines:
         first = lines[1:] if lines[0].strip().strip(b'"')[:4].lower() == b"sep=" else lines
-        columns = detect_columns(first) if first else ()
+        columns = documents.detect_columns(first) if first else ()
     return DataHead(path, content, lines, columns)
 
 
@@ -211,7 +203,7 @@ def _by_lines(has_form: Callable[[bytes], object], lowest: float, highest: float
 
 def _has_subjects(line: bytes) -> bool:
     """Return True if addresses stand behind a text: in brackets, or the text has blanks, as no id has."""
-    text, subjects = split_subjects(line.decode("utf-8", "replace"))
+    text, subjects = documents.split_subjects(line.decode("utf-8", "replace"))
     return bool(text and subjects) and (b"<" in line or " " in (text or ""))
 
 
@@ -233,20 +225,20 @@ def _rate_sparse(head: DataHead) -> tuple[float, str]:
 
 
 def _rate_documents(head: DataHead) -> tuple[float, str]:
-    if is_array(head.content) and TEXT_COLUMN in head.columns:
+    if is_array(head.content) and documents.TEXT_COLUMN in head.columns:
         return 0.99, "an array of objects with text"
     return _by_lines(_JSON_DOCUMENT.match, 0.96, 0.99, "are objects with text")(head)
 
 
 def _rate_table(head: DataHead) -> tuple[float, str]:
-    has_text = TEXT_COLUMN in head.columns and _find_file_column(head) is None
+    has_text = documents.TEXT_COLUMN in head.columns and _find_file_column(head) is None
     is_json = has_text and head.lines[0].lstrip()[:1] in (b"{", b"[")
     return (0.99 if has_text and not is_json else 0), "the first line names a column text"
 
 
 def _find_file_column(head: DataHead) -> str | None:
     """Return the column of files; beside a text it is one only if there are names of pictures or sounds."""
-    has_text = TEXT_COLUMN in head.columns and not _MEDIA_NAME.search(head.content)
+    has_text = documents.TEXT_COLUMN in head.columns and not _MEDIA_NAME.search(head.content)
     return None if has_text else find_column(head.columns, FILE_COLUMNS)
 
 
@@ -267,7 +259,7 @@ def _with_options(read_table: Callable[[Path, ReadOptions], ItemSource]) -> Read
 
 
 def _of_texts(read_rows: Callable[[Path, Rejects], Iterator[TextRow]]) -> Read:
-    return _with_options(partial(read_text_table, read_rows=read_rows))
+    return _with_options(partial(documents.read_text_table, read_rows=read_rows))
 
 
 def _read_svmlight(path: Path, *, counts: bool, n_features: int | None, progress: Progress, rejects: Rejects) -> Source:
@@ -278,8 +270,8 @@ def _read_svmlight(path: Path, *, counts: bool, n_features: int | None, progress
 
 def _read_folder(path: Path, *, modality: ModalityName | None, **options: Any) -> ItemList:
     """Read a folder, or the one of a metadata file."""
-    folder, documents = path if path.is_dir() else path.parent, DOCUMENTS if modality == "documents" else None
-    items = read_folder(folder, modality=documents, **options)
+    folder = path if path.is_dir() else path.parent
+    items = read_folder(folder, modality=DOCUMENTS if modality == "documents" else None, **options)
     if modality is None and items.modality == "documents":
         _refuse_rows(path, items.items[0].full_content)
     return items
@@ -331,9 +323,9 @@ FORMATS: Sequence[DataFormat] = (
     DataFormat("packages", "list of Debian's packages", "_Packages", "Package: sl\nSection: games", "",
                _by_marked_files(find_package_lists, is_package_list, "packages"), read_packages, ("labels_from",)),
     DataFormat("json", "JSON lines of documents", ".jsonl .json", '{"text": "waves", "labels": ["sea"]}', "",
-               _rate_documents, _of_texts(read_json_rows), _TABLE),
+               _rate_documents, _of_texts(documents.read_json_rows), _TABLE),
     DataFormat("table", "table of documents", ".csv .tsv", "text,labels\nwaves,sea", "lists in cells are texts",
-               _rate_table, _of_texts(read_table_rows), _TABLE),
+               _rate_table, _of_texts(documents.read_table_rows), _TABLE),
     DataFormat("arff", "Mulan's ARFF", ".arff", "@relation scene", "order of values",
                _by_mark(_ARFF.match, "@relation"), read_mulan),
     DataFormat("open-images", "labels of Open Images", ".csv", "ImageID,Source,LabelName,Confidence", "confidences",
@@ -344,7 +336,8 @@ FORMATS: Sequence[DataFormat] = (
                "case of words is kept, order is not",
                _by_lines(_FASTTEXT.search, 0.95, 0.96, "have __label__ words"), read_fasttext, ("min_count",)),
     DataFormat("annif", "annif TSV", ".tsv", "waves and salt\t<http://www.yso.fi/onto/yso/p3018>", "names of subjects",
-               _by_lines(_has_subjects, 0, 0.9, "are a text and addresses", 50), _of_texts(read_annif_rows), _TABLE),
+               _by_lines(_has_subjects, 0, 0.9, "are a text and addresses", 50),
+               _of_texts(documents.read_annif_rows), _TABLE),
     DataFormat("listing", "table of files", ".csv .tsv .json .jsonl", "file_name,labels\n1.jpg,sea;sky", "",
                _rate_listing, _with_options(read_file_table), _TABLE),
     DataFormat("pairs", "list of id TAB label", ".tsv .txt", "1.jpg\tsea", "sizes of weights",

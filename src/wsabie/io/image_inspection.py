@@ -18,12 +18,13 @@ import io
 import logging
 import re
 import struct
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from wsabie.core.execution import SharedContext
 
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
@@ -57,9 +58,6 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "PPM", "AVIF")
 """What is read (JPEG includes the multi-picture files of phones: their first picture), and HEIF where `pillow-heif` is
 installed. Whoever opens a picture names these, so that no file can reach Pillow's interpreters of other formats."""
 _HEIF = (b"ftyphe", b"ftypmif1", b"ftypmsf1")
-_lock = threading.Lock()
-_silence = ExitStack()
-_depth = 0
 
 
 class ImageStructure(NamedTuple):
@@ -438,8 +436,7 @@ def open_picture(stream: IO[bytes]) -> "ImageFile":
         return JpegImagePlugin.jpeg_factory(stream)
 
 
-@contextmanager
-def silence_decoders() -> Iterator[None]:
+def silence_decoders() -> AbstractContextManager[None]:
     """Silence decoders, whose errors are raised and reported; nested calls are counted.
 
     Examples
@@ -447,24 +444,22 @@ def silence_decoders() -> Iterator[None]:
     >>> with silence_decoders():
     ...     logging.getLogger("PIL.TiffImagePlugin").error("More samples per pixel than can be decoded: 9")
     """
-    global _depth
-    with _lock:
-        if _depth == 0:
-            _silence.enter_context(warnings.catch_warnings())
-            warnings.simplefilter("ignore")
-            null_handler = logging.NullHandler()  # handlers of whoever wants to know stay
-            logging.getLogger("PIL").addHandler(null_handler)
-            _silence.callback(logging.getLogger("PIL").removeHandler, null_handler)
-            for set_handler in _list_libtiff_handlers():
-                _silence.callback(set_handler, set_handler(None))
-        _depth += 1
-    try:
+    return _silence
+
+
+@contextmanager
+def _drop_messages() -> Iterator[None]:
+    null_handler = logging.NullHandler()  # handlers of whoever wants to know stay
+    with warnings.catch_warnings(), ExitStack() as stack:
+        warnings.simplefilter("ignore")
+        logging.getLogger("PIL").addHandler(null_handler)
+        stack.callback(logging.getLogger("PIL").removeHandler, null_handler)
+        for set_handler in _list_libtiff_handlers():
+            stack.callback(set_handler, set_handler(None))
         yield
-    finally:
-        with _lock:
-            _depth -= 1
-            if _depth == 0:
-                _silence.close()
+
+
+_silence = SharedContext(_drop_messages)
 
 
 @cache

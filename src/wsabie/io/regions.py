@@ -55,6 +55,10 @@ class Box(NamedTuple):
         return Box(self.left * x_factor, self.top * y_factor, self.right * x_factor, self.bottom * y_factor)
 
 
+Frame: TypeAlias = tuple[float, float] | None
+"""Width and height that coordinates refer to; None: those of the picture."""
+
+
 class Region(NamedTuple):
     """Part of a picture.
 
@@ -70,7 +74,7 @@ class Region(NamedTuple):
 
     box: Box
     outlines: "tuple[array[float], ...]" = ()
-    frame: tuple[float, float] | None = None
+    frame: Frame = None
 
     def to_list(self) -> list[object]:
         """Return all fields, JSON-able."""

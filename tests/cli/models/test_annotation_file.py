@@ -66,7 +66,9 @@ def test_output_is_independent_of_the_block_size(
     for size in (None, 7, 100):
         if size is not None:
             monkeypatch.setattr(parquet_rows, "_STREAM_BATCH", size)
-            monkeypatch.setattr(svmlight, "iterate_line_blocks", partial(iterate_line_blocks, size=1000 * size))
+            monkeypatch.setattr(
+                svmlight.text_files, "iterate_line_blocks", partial(iterate_line_blocks, size=1000 * size)
+            )
         for name in ("test.parquet", "test.txt"):
             out = tmp_path / f"{size} {name}.jsonl"
             annotate_to_jsonl(cli, corel, corel / name, out, "--threads", 1 if size == 7 else 2)

@@ -15,6 +15,7 @@ from wsabie.core.errors import InputError
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.formats import svmlight
 from wsabie.io.formats.svmlight import SvmlightStream
+from wsabie.io.parsers.text_files import iterate_line_blocks
 from wsabie.io.recognition import open_unlabelled_rows
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name
@@ -82,7 +83,7 @@ def test_gzip_and_small_blocks_change_nothing(write, monkeypatch):
         == plain
     )
     assert compute_fingerprint(read_svmlight(write(text.replace("\n", "\r\n")), rejects=Rejects())) == plain
-    monkeypatch.setattr(svmlight, "iterate_line_blocks", partial(svmlight.iterate_line_blocks, size=16))
+    monkeypatch.setattr(svmlight.text_files, "iterate_line_blocks", partial(iterate_line_blocks, size=16))
     assert compute_fingerprint(read_svmlight(write(text), rejects=Rejects())) == plain
 
 

@@ -26,6 +26,7 @@ from wsabie.io.formats import media_folder
 from wsabie.io.formats.tool_files import list_tool_notes
 from wsabie.io.modalities import PICTURES, Modality
 from wsabie.io.parsers.text_files import explain_input_errors, format_path
+from wsabie.io.records import ReadOptions
 from wsabie.io.tags.image_tags import find_sidecar
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.folder_labels import FolderLabels
@@ -375,7 +376,7 @@ def _make_table_source(
             digests.append(hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest())
     digest = " ".join(digests) if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()[:32]
     labels: dict[str, dict[str, None]] = {}
-    for row in media_folder.read_metadata_files(tables, files, rejects=rejects):
+    for row in media_folder.read_metadata_files(tables, files, ReadOptions(rejects)):
         with rejects.catch(row.where):
             name = normalise_relative_path(row.file_name)
             labels.setdefault(name, {}).update(dict.fromkeys(media_folder.normalise_labels(row.labels)))

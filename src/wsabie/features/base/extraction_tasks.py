@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from wsabie.core.arrays import Float32, Int32
-from wsabie.core.errors import InputError, UnreadableItemError
+from wsabie.core.errors import InputError, UnreadableItemError, make_printable
 from wsabie.core.execution import Stage
 from wsabie.io.records import Item
 from wsabie.storage.rejects import Rejects
@@ -34,7 +34,7 @@ class ItemRejection(NamedTuple):
 
 def process_or_reject(item: Item, process: Callable[[Item], Result]) -> Result | ItemRejection:
     """Return the result for an item with normalised labels, or the rejection of an unreadable item."""
-    item = item._replace(id=_as_text(item.id), group=item.group and _as_text(item.group))
+    item = item._replace(id=make_printable(item.id), group=item.group and make_printable(item.group))
     try:
         labels = tuple(dict.fromkeys(name for name in map(normalise_label_name, item.labels) if name))
     except InputError:
@@ -42,7 +42,7 @@ def process_or_reject(item: Item, process: Callable[[Item], Result]) -> Result |
     try:
         return process(item._replace(labels=labels))
     except UnreadableItemError as rejected:
-        return ItemRejection(item.id, rejected.reason, _as_text(rejected.detail))
+        return ItemRejection(item.id, rejected.reason, make_printable(rejected.detail))
 
 
 def iterate_results(
@@ -56,8 +56,3 @@ def iterate_results(
             elif rejects is not None:
                 rejects.add(*result)
         stage.advance(len(batch))
-
-
-def _as_text(name: str) -> str:
-    """Return a storable name, in which bytes that are not text are escaped."""
-    return name.encode("utf-8", "backslashreplace").decode()

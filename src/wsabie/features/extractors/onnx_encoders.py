@@ -7,7 +7,7 @@ among sentence vectors by class names (`ConseEncoder`; Norouzi et al. 2014) and 
 
 import json
 from dataclasses import KW_ONLY, asdict, dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -148,17 +148,27 @@ class OnnxEncoder(ImageFeatureExtractor):
     normalise: str | tuple[tuple[float, ...], tuple[float, ...]] = "imagenet"
     output: str | None = None
     side: int | None = None
-    model_: OnnxContent = field(init=False)
-    trial_: TrialCost = field(init=False)
+
+    @cached_property
+    def model_(self) -> OnnxContent:
+        """Content of the file."""
+        if self.model is None:
+            raise InputError("no ONNX file is named; give the file of an image encoder")
+        return OnnxContent.load(self.model)
+
+    @cached_property
+    def trial_(self) -> TrialCost:
+        """Costs of the first picture."""
+        return try_network(self.model_, self.side, self.output)
 
     @property
     def n_features_(self) -> int:
         """Number of columns."""
-        return self._get_trial().width
+        return self.trial_.width
 
     def _learn(self, source: ItemSource, context: WorkContext) -> None:
         """Read the file and run the network once."""
-        self._get_trial()
+        _ = self.trial_
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
@@ -172,13 +182,13 @@ class OnnxEncoder(ImageFeatureExtractor):
     def prepare(self, augment: int = 0) -> None:
         """Read the file and run the network once; workers get the file and the result."""
         super().prepare(augment)
-        self._get_trial()
+        _ = self.trial_
 
     def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
-        network = open_network(self._get_model(), self.side, self.output)
+        network = open_network(self.model_, self.side, self.output)
         pixels = view.scale_to(MAX_ENLARGEMENT * max(network.input.height, network.input.width))
-        values = network.features(pixels, *self._get_moments(), self._get_trial())
+        values = network.features(pixels, *self._get_moments(), self.trial_)
         return np.arange(len(values), dtype=np.int32), values
 
     def parameters(self) -> JsonObject:
@@ -191,27 +201,15 @@ class OnnxEncoder(ImageFeatureExtractor):
             raise InputError(f"normalise is {self.normalise!r}; choose from {', '.join(NORMALISATIONS)}")
         return np.array(moments[0], np.float32), np.array(moments[1], np.float32)
 
-    def _get_trial(self) -> TrialCost:
-        if not hasattr(self, "trial_"):
-            self.trial_ = try_network(self._get_model(), self.side, self.output)
-        return self.trial_
-
-    def _get_model(self) -> OnnxContent:
-        if not hasattr(self, "model_"):
-            if self.model is None:
-                raise InputError("no ONNX file is named; give the file of an image encoder")
-            self.model_ = OnnxContent.load(self.model)
-        return self.model_
-
     def _dump_tensors(self) -> dict[str, Array]:
-        return {"model": self._get_model().content}
+        return {"model": self.model_.content}
 
     def _restore(self, tensors: dict[str, Array]) -> None:
         self.model_ = OnnxContent(tensors["model"])
 
     def identity(self) -> JsonObject:
         """Return the settings without defaults: the name, and the hash of the file."""
-        return {**super().identity(), "model": self._get_model().sha256[:16]}
+        return {**super().identity(), "model": self.model_.sha256[:16]}
 
 
 CENTRE = 224 / 256
@@ -257,10 +255,10 @@ class Lite0Encoder(OnnxEncoder):
         centre = crop._replace(left=crop.left + margin, top=crop.top + margin, side=CENTRE * crop.side)
         return super().encode(view._replace(crop=centre))
 
-    def _get_model(self) -> OnnxContent:
-        if not hasattr(self, "model_"):
-            self.model_ = OnnxContent.load(self.model or find_network())
-        return self.model_
+    @cached_property
+    def model_(self) -> OnnxContent:
+        """Content of the file."""
+        return OnnxContent.load(self.model or find_network())
 
 
 def find_network() -> Path:
@@ -312,32 +310,31 @@ class ConseEncoder(Lite0Encoder):
 
     _: KW_ONLY
     output: str | None = "classes"
-    vectors_: Float32 = field(init=False)
+
+    @cached_property
+    def vectors_(self) -> Float32:
+        """Vectors of the class names, (1000, dim)."""
+        return _encode_class_names()
 
     @property
     def n_features_(self) -> int:
         """Number of columns."""
-        return int(self._get_vectors().shape[1])
+        return int(self.vectors_.shape[1])
 
     def prepare(self, augment: int = 0) -> None:
         """Encode the class names too, so that workers get their vectors."""
         super().prepare(augment)
-        self._get_vectors()
+        _ = self.vectors_
 
     def encode(self, view: ImageView) -> EncodedRow:
         """Return the point of a view."""
         _, logits = super().encode(view)
         best = np.argsort(-logits, kind="stable")[:TOP]
-        point = np.exp(logits[best] - logits[best[0]]) @ self._get_vectors()[best]
+        point = np.exp(logits[best] - logits[best[0]]) @ self.vectors_[best]
         return np.arange(len(point), dtype=np.int32), point / np.linalg.norm(point)
 
-    def _get_vectors(self) -> Float32:
-        if not hasattr(self, "vectors_"):
-            self.vectors_ = _encode_class_names()
-        return self.vectors_
-
     def _dump_tensors(self) -> dict[str, Array]:
-        return {**super()._dump_tensors(), "vectors": self._get_vectors()}
+        return {**super()._dump_tensors(), "vectors": self.vectors_}
 
     def _restore(self, tensors: dict[str, Array]) -> None:
         super()._restore(tensors)
@@ -390,16 +387,16 @@ class HubEncoder(OnnxEncoder):
 
     def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
-        network = open_network(self._get_model(), self.side, self.output, find_encoder(self.encoder).pooling)
+        network = open_network(self.model_, self.side, self.output, find_encoder(self.encoder).pooling)
         pixels = self._preprocessing.scale(view.scale_to(MAX_ENLARGEMENT * self._preprocessing.side))
-        values = network.features(pixels, *self._get_moments(), self._get_trial())
+        values = network.features(pixels, *self._get_moments(), self.trial_)
         return np.arange(len(values), dtype=np.int32), values
 
     def _get_moments(self) -> tuple[Float32, Float32]:
         return self._preprocessing.moments() if self.normalise is None else super()._get_moments()
 
-    def _get_model(self) -> OnnxContent:
-        if not hasattr(self, "model_"):
-            facts = find_encoder(self.encoder)
-            self.model_ = load_file(facts, facts.network)
-        return self.model_
+    @cached_property
+    def model_(self) -> OnnxContent:
+        """Content of the network's file."""
+        facts = find_encoder(self.encoder)
+        return load_file(facts, facts.network)

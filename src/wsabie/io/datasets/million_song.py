@@ -96,7 +96,7 @@ def _find_genre_list(folder: Path) -> Path | None:
     if len(files) > 1:
         raise InputError(
             f"{folder} has several lists of genres "
-            f"({', '.join(text_files.format_path(file.name) for file in files[:3])}); say "
+            f"({', '.join(file.name for file in files[:3])}); say "
             "which one with genres=, or move the others away"
         )
     return files[0] if files else None

@@ -16,16 +16,15 @@ then, since the collection names a few photographs twice.
 
 import logging
 import re
-from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from wsabie.core.arrays import Bool, Float32, Int64
+from wsabie.core.arrays import Bool, Float32
 from wsabie.core.errors import InputError, require
 from wsabie.io.formats.id_labels import IdLabelCollector, iterate_flag_lines, parse_flags, read_names
-from wsabie.io.parsers.array_builders import GrowingArray, LabelIndex, Row, build_label_matrix, decode_row, require_rows
+from wsabie.io.parsers.array_builders import GrowingArray, LabelIndex, build_label_matrix, decode_row, require_rows
 from wsabie.io.parsers.text_files import format_path, iterate_numbered_lines
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects, RowError
@@ -90,7 +89,9 @@ def _read_folder(path: Path, rejects: Rejects) -> FeatureTable:
     if tags:
         return _read_tags(tags, rejects)
     names, labels = _read_concepts(concepts, rejects)
-    return _build_id_table(path, enumerate(labels, 1), np.flatnonzero, names, _read_picture_ids(path, ""), rejects)
+    collector, ids = IdLabelCollector(path, rejects), _read_picture_ids(path, "")
+    _require_equal(path, collector.add_flags(enumerate(labels, 1), np.flatnonzero, names, ids, unique=False), ids)
+    return collector.build_table("labelled pictures")
 
 
 def _read_tags(path: Path, rejects: Rejects) -> FeatureTable:
@@ -119,19 +120,8 @@ def _read_tables(path: Path, side: str, kind: str, rejects: Rejects) -> FeatureT
         )
     names = read_names(lists[0])
     lines, parse = iterate_flag_lines(path, len(names)), partial(parse_flags, n_labels=len(names))
-    return _build_id_table(path, lines, parse, names, _read_picture_ids(path.parent, side), rejects)
-
-
-def _build_id_table(
-    path: Path,
-    rows: Iterable[tuple[int, Row]],
-    parse: Callable[[Row], Int64],
-    names: list[str],
-    ids: list[str] | None,
-    rejects: Rejects,
-) -> FeatureTable:
-    collector = IdLabelCollector(path, rejects)
-    _require_equal(path, collector.add_flags(rows, parse, names, ids, unique=False), ids)
+    collector, ids = IdLabelCollector(path, rejects), _read_picture_ids(path.parent, side)
+    _require_equal(path, collector.add_flags(lines, parse, names, ids, unique=False), ids)
     return collector.build_table("labelled pictures")
 
 

@@ -30,7 +30,7 @@ from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.json_values import iterate_elements
 from wsabie.io.records import Item, ItemList, require_kind
-from wsabie.io.regions import Box, Region, compute_bounding_box
+from wsabie.io.regions import Box, Frame, Region, compute_bounding_box
 from wsabie.storage.rejects import Rejects, RowError
 
 _LISTS = ("images", "categories", "annotations")
@@ -97,7 +97,7 @@ def read_coco(path: Path, *, kind: str | None = None, split: str | None = None, 
 class _Image(NamedTuple):
     name: str
     path: str  # of its file, if stated apart from its name
-    frame: tuple[float, float] | None
+    frame: Frame
 
 
 class _CocoContent:

@@ -52,7 +52,7 @@ def read_file_table(path: Path, options: ReadOptions) -> ItemList:
     entries = [entry._replace(file_name=names.get(entry.file_name, entry.file_name)) for entry in entries]
     files = {name: path.parent / name for name in names.values()}
     modality = detect_modality(next(iter(files), "")) or PICTURES
-    items = label_by_metadata(files, set(), entries, options.split, modality, options.rejects)
+    items = label_by_metadata(files, set(), entries, modality, options)
     require_rows(len(items), path, options.rejects, f"labelled {modality.name}")
     if not options.has_labels:
         items = [item._replace(labels=()) for item in items]

@@ -25,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from wsabie.core.errors import InputError, MissingLabelsError, require
 from wsabie.core.input_files import is_regular_file
@@ -38,7 +38,7 @@ from wsabie.io.parsers import text_tables
 from wsabie.io.parsers.array_builders import decode_row, require_rows
 from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_choices, find_flag_columns
 from wsabie.io.parsers.text_files import explain_input_errors, iterate_content_lines
-from wsabie.io.records import Item, ItemList
+from wsabie.io.records import Item, ItemList, ReadOptions
 from wsabie.io.tags.image_tags import read_keywords
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.folder_labels import SPLITS, FolderLabels
@@ -111,17 +111,13 @@ def find_metadata_files(folder: Path, files: Iterable[str]) -> dict[str, Path]:
 
 
 def read_metadata_files(
-    tables: dict[str, Path],
-    files: Collection[str],
-    *,
-    image_column: str | None = None,
-    label_column: str | None = None,
-    rejects: Rejects,
+    tables: dict[str, Path], files: Collection[str], options: ReadOptions, image_column: str | None = None
 ) -> list[MetadataEntry]:
     """Return usable rows of metadata files by sub-folder; file names become paths of `files` if they can."""
     entries: list[MetadataEntry] = []
     for parent, path in tables.items():
-        rows = read_metadata(path, image_column=image_column, label_column=label_column, rejects=rejects)
+        names = {"image_column": image_column, "label_column": options.label_column}
+        rows = read_metadata(path, **names, rejects=options.rejects)
         matches = FileMatcher(name.removeprefix(parent) for name in files if name.startswith(parent)).match(
             row.file_name for row in rows
         )
@@ -229,31 +225,26 @@ def make_label_reader(
 
 
 def read_folder(
-    folder: Path,
-    *,
-    labels_from: str = "auto",
-    image_column: str | None = None,
-    label_column: str | None = None,
-    split: str | None = None,
-    modality: Modality | None = None,
-    rejects: Rejects,
+    folder: Path, *, image_column: str | None = None, modality: Modality | None = None, **options: Any
 ) -> ItemList:
     """List the pictures, sounds or documents of a folder with their labels; nothing is decoded.
 
     Parameters
     ----------
     folder : Path
+    image_column : str or None
+        Column of files in the metadata file, when it has another name than usual.
+    modality : Modality or None
+        Expected modality; None: the most frequent one.
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         "auto": metadata files if there are any, otherwise sub-folders if their names tell items apart and fewer than a
         tenth of the pictures have keywords, otherwise what is embedded in the files or lies beside them: XMP and IPTC
         keywords of pictures ("xmp"), genres and artists in the tags of sounds ("tags"). The choice is logged.
         "none": items to annotate, without labels; so are documents that are not in sub-folders.
-    image_column, label_column : str or None
-        Columns of the metadata file, when they have other names than usual.
+    label_column : str or None
+        Column of labels in the metadata file, when it has another name than usual.
     split : str or None
         Keep only the rows of the metadata file with this `split`.
-    modality : Modality or None
-        Expected modality; None: the most frequent one.
     rejects : Rejects
         Lists items without labels or of unsupported formats, labels without an item, links and paths that lead out of
         the folder.
@@ -267,6 +258,8 @@ def read_folder(
     InputError
         Missing, without pictures, sounds and documents, or without a single one that is labelled.
     """
+    reading = ReadOptions(**options)
+    rejects, labels_from, _, split = reading
     n_listed = len(rejects.listed)
     modality, files, endings = find_files(folder, rejects, modality)
     if files and (note := format_other_files(folder, endings)):
@@ -278,13 +271,11 @@ def read_folder(
     if not files:
         raise _make_no_files_error(folder, metadata, modality, rejects)
     if metadata is not None:
-        entries = read_metadata_files(
-            tables, files, image_column=image_column, label_column=label_column, rejects=rejects
-        )
+        entries = read_metadata_files(tables, files, reading, image_column)
         if split is not None and not any(entry.split == split for entry in entries):
             raise InputError(f"no row of {metadata} has the split {split!r}; check the name, or leave it out")
         unread = {where for where, reason, _ in rejects.listed[n_listed:] if reason == modality.unsupported_reason}
-        items, labels_from = label_by_metadata(files, unread, entries, split, modality, rejects), "metadata"
+        items, labels_from = label_by_metadata(files, unread, entries, modality, reading), "metadata"
     else:
         source = labels_from
         if labels_from == "auto":
@@ -334,19 +325,14 @@ def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects) -> Ite
 
 
 def label_by_metadata(
-    files: dict[str, Path],
-    unread: set[str],
-    entries: list[MetadataEntry],
-    split: str | None,
-    modality: Modality,
-    rejects: Rejects,
+    files: dict[str, Path], unread: set[str], entries: list[MetadataEntry], modality: Modality, options: ReadOptions
 ) -> list[Item]:
     """Return the labelled items of metadata rows; `unread` are the paths of unsupported files."""
     listed_names: set[str] = set()
     rows: dict[str, MetadataEntry] = {}  # of each item, with a file or without
     labels: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for entry in entries:
-        with rejects.catch(entry.where):
+        with options.rejects.catch(entry.where):
             name = normalise_relative_path(entry.file_name)
             listed_names.add(name)
             row_labels = normalise_labels(entry.labels)
@@ -354,16 +340,16 @@ def label_by_metadata(
             labels[name].update(dict.fromkeys(row_labels))
     for name in files:
         if name not in listed_names:
-            rejects.add(name, modality.unlabelled_reason, "no row in the metadata")
+            options.rejects.add(name, modality.unlabelled_reason, "no row in the metadata")
     items = []
     for name, row in rows.items():
-        if split is not None and row.split != split:
+        if options.split is not None and row.split != options.split:
             continue
         if name in files and labels[name]:
             items.append(Item(name, files[name], tuple(labels[name]), row.group, row.time))
         elif name not in unread:
             reason = modality.unlabelled_reason if name in files else f"labels without a {modality.singular}"
-            rejects.add(row.where, reason, name)
+            options.rejects.add(row.where, reason, name)
     return items
 
 

@@ -19,16 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.core.errors import InputError, require
+from wsabie.io.parsers import text_files
 from wsabie.io.parsers.array_builders import LabelIndex, check_feature_count, decode_row
-from wsabie.io.parsers.text_files import (
-    check_column_count,
-    check_expansion,
-    decode_text,
-    format_path,
-    get_file_size,
-    iterate_numbered_lines,
-    read_small_file,
-)
 from wsabie.io.parsers.xml_elements import parse_xml
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import RowBatch, RowStream, StreamInfo, StreamPart
@@ -77,8 +69,8 @@ def read_arff_header(path: Path) -> ArffHeader:
     """
     attributes: list[ArffAttribute] = []
     names: set[str] = set()
-    for number, raw in iterate_numbered_lines(path):
-        line = decode_text(raw, path, number).strip()
+    for number, raw in text_files.iterate_numbered_lines(path):
+        line = text_files.decode_text(raw, path, number).strip()
         if line[:5].lower() == "@data":
             require(bool(attributes), f"{path}:{number} begins the data before any @attribute; repair the header")
             return ArffHeader(path, attributes, number)
@@ -98,7 +90,7 @@ def read_arff_rows(
 
     Cells are a dict for a sparse row, a list for a dense one.
     """
-    for number, raw in iterate_numbered_lines(arff.path):
+    for number, raw in text_files.iterate_numbered_lines(arff.path):
         line = raw.strip()
         if number <= max(arff.data_line, skip) or not line or line.startswith(b"%"):
             continue
@@ -113,7 +105,7 @@ def _parse_attribute(path: Path, number: int, line: str) -> ArffAttribute:
         raise InputError(f"{path}:{number} is not an attribute; write @attribute name type")
     name, kind = _unquote(match[1]), match[2].strip()
     if kind.startswith("{"):
-        check_column_count(f"{path}:{number}", kind.count(",") + 1)  # a value is a column
+        text_files.check_column_count(f"{path}:{number}", kind.count(",") + 1)  # a value is a column
         try:
             return ArffAttribute(name, "nominal", tuple(_split_cells(kind[1:-1])))
         except RowError as error:
@@ -256,7 +248,7 @@ def _find_xml(path: Path) -> Path:
     files = [path.with_name(f"{name}.xml") for name in stems]
     xml_file = next((file for file in files if file.is_file()), None)
     if xml_file is None:
-        names = " nor ".join(format_path(file.name) for file in files)
+        names = " nor ".join(file.name for file in files)
         raise InputError(
             f"{path} is ARFF, but the XML file that says which attributes are labels is missing: "
             f"there is no {names} beside it; put it there"
@@ -266,7 +258,7 @@ def _find_xml(path: Path) -> Path:
 
 def _read_labels(path: Path) -> list[str]:
     excess = f"has more than {_MAX_XML_BYTES >> 20} MiB, too many for names of labels"
-    root = parse_xml(read_small_file(path, _MAX_XML_BYTES, excess), path)
+    root = parse_xml(text_files.read_small_file(path, _MAX_XML_BYTES, excess), path)
     names = [e.attributes["name"] for e in root.walk() if e.local_name == "label" and "name" in e.attributes]
     require(bool(names), f'{path} names no labels; it should hold <label name="..."/> elements')
     if len(set(names)) < len(names):
@@ -323,7 +315,7 @@ def _make_feature_column(attribute: ArffAttribute, plan: _Plan, path: Path) -> _
         return _Column("number", first_feature)
     if attribute.values is not None:
         later_values = attribute.values[1:]
-        check_expansion(format_path(path), get_file_size(path), len(attribute.name) * len(later_values))
+        text_files.check_expansion(str(path), text_files.get_file_size(path), len(attribute.name) * len(later_values))
         plan.feature_names.extend(f"{attribute.name}={value}" for value in later_values)
         features = {v: first_feature + i for i, v in enumerate(later_values)}
         return _Column("values", first_feature, {attribute.values[0]: None} | features)

@@ -26,7 +26,7 @@ from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_rows import DENSE, SPARSE, ParquetStream
 from wsabie.io.formats.parquet_tables import ParquetTable, is_text_type, open_label_column, open_parquet_table
 from wsabie.io.modalities import PICTURES
-from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader
+from wsabie.io.parsers.label_cells import LABEL_COLUMNS
 from wsabie.io.parsers.text_files import explain_input_errors
 from wsabie.io.parsers.text_tables import to_text_cell
 from wsabie.io.records import Item, ItemSource, ItemStream, ReadOptions, Source, scan_items
@@ -70,47 +70,35 @@ def read_parquet_images(table: ParquetTable, options: ReadOptions, image_column:
     folder = table.path if table.path.is_dir() else table.path.parent
     names = (cell for cell in table.iterate_cells(paths) if isinstance(cell, str)) if paths else ()
     files = find_listed_files(folder, names, PICTURES) if paths else {}
-    read_items = partial(_iterate_pictures, table, label, None if is_path else image, paths, files, options.split)
+    pixels = None if is_path else image
+    facts = (paths, "id", "group", "time", "split")
+    columns = [name for name in (*(label.columns if label else ()), *facts) if name and table.has_columns(name)]
+
+    def read_items(rejects: Rejects, with_content: bool = True) -> Iterator[tuple[str, Item]]:
+        has_pixels, number = with_content or not columns, 0
+        names, size = ([pixels, *columns], _BATCH) if has_pixels else (columns, 1 << 12)
+        for batch in table.iterate_batches(names, size):
+            cells = zip(batch.get_label_cells(label), *map(batch.get_column, (pixels, *facts)), strict=True)
+            for row, (label_cell, content, file_cell, ident, *words) in enumerate(cells):
+                number += 1
+                with rejects.catch(where := batch.format_position(row)):
+                    file_name = to_text_cell(file_cell) or ""
+                    name = to_text_cell(ident) or file_name or str(number)
+                    labels = normalise_labels(label.read_labels(label_cell, where)) if label else ()
+                    group, time, side = map(to_text_cell, words)
+                    if options.split is not None and side != options.split:
+                        continue
+                    if label and not labels:
+                        raise RowError("picture without labels", name)
+                    file = files.get(file_name) or find_local_file(folder, file_name) if paths else None
+                    if paths and file is None:
+                        raise RowError("labels without a picture", file_name)
+                    content = file or (_locate_content(folder, content) if with_content else b"")
+                    yield where, Item(name, content, labels, group, time)
+
     unit = "labelled pictures" if label else "pictures"
     source = scan_items(table.path, partial(read_items, with_content=False), options.rejects, "pictures", unit)
     return replace(source, read_items=read_items)
-
-
-def _iterate_pictures(
-    table: ParquetTable,
-    label: LabelCellReader | None,
-    image: str | None,
-    paths: str | None,
-    files: dict[str, Path],
-    split: str | None,
-    rejects: Rejects,
-    *,
-    with_content: bool = True,
-) -> Iterator[tuple[str, Item]]:
-    """Yield (where, picture) of usable rows; without content no pixels are read."""
-    folder = table.path if table.path.is_dir() else table.path.parent
-    facts = (paths, "id", "group", "time", "split")
-    columns = [name for name in (*(label.columns if label else ()), *facts) if name and table.has_columns(name)]
-    has_pixels = with_content or not columns
-    number = 0
-    for batch in table.iterate_batches([image, *columns] if has_pixels else columns, _BATCH if has_pixels else 1 << 12):
-        cells = zip(batch.get_label_cells(label), *map(batch.get_column, (image, *facts)), strict=True)
-        for row, (label_cell, content, file_name, ident, *words) in enumerate(cells):
-            number += 1
-            with rejects.catch(where := batch.format_position(row)):
-                file_name = to_text_cell(file_name)
-                name = to_text_cell(ident) or file_name or str(number)
-                labels = normalise_labels(label.read_labels(label_cell, where)) if label else ()
-                group, time, side = map(to_text_cell, words)
-                if split is not None and side != split:
-                    continue
-                if label and not labels:
-                    raise RowError("picture without labels", name)
-                file = files.get(file_name or "") or find_local_file(folder, file_name or "") if paths else None
-                if paths and file is None:
-                    raise RowError("labels without a picture", file_name or "")
-                content = file or (_locate_content(folder, content) if with_content else b"")
-                yield where, Item(name, content, labels, group, time)
 
 
 def _locate_content(folder: Path, cell: object) -> Path | bytes:

@@ -17,14 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 from wsabie.core.errors import InputError, MissingLabelsError
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
+from wsabie.io.parsers import text_files
 from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_flag_columns
-from wsabie.io.parsers.text_files import (
-    check_column_count,
-    check_expansion,
-    check_row_count,
-    explain_input_errors,
-    get_file_size,
-)
 from wsabie.io.parsers.text_tables import format_column_names
 
 ArrowObject: TypeAlias = Any
@@ -60,7 +54,7 @@ def check_schema_size(file: Path, stream: BufferedIOBase) -> None:
             footer.read_value(kind)
     except (IndexError, ValueError, RecursionError):  # Arrow says what is wrong
         return
-    check_column_count(str(file), n)
+    text_files.check_column_count(str(file), n)
 
 
 def check_pages(file: Path, stream: BufferedIOBase, columns: Collection[str]) -> None:
@@ -73,7 +67,7 @@ def check_pages(file: Path, stream: BufferedIOBase, columns: Collection[str]) ->
     InputError
         They expand beyond the limits, or are damaged.
     """
-    stored, expanded, names = get_file_size(file), 0, {name.encode() for name in columns}
+    stored, expanded, names = text_files.get_file_size(file), 0, {name.encode() for name in columns}
     if stored > MAX_BYTES:
         return
     try:
@@ -97,7 +91,7 @@ def _check_chunk(file: Path, stream: BufferedIOBase, note: _ThriftStruct, stored
         n = sum(header[kind][_N_IN_PAGE] for kind in _DATA_HEADERS if kind in header)
         n_values += n
         expanded += max(header[_EXPANDED], _VALUE_BYTES * n)
-        check_expansion(str(file), stored, expanded)
+        text_files.check_expansion(str(file), stored, expanded)
         position += max(0, header[_COMPRESSED])
     return expanded
 
@@ -303,7 +297,7 @@ class ParquetTable:
             if skip >= promised:
                 skip -= promised
                 continue
-            expanded, stored = 0, get_file_size(file)
+            expanded, stored = 0, text_files.get_file_size(file)
             batch_size = min(size, max(_MIN_ROWS, stored >> 14))  # fewer of a small file, which may expand
             with explain_arrow_errors(file), _open_parquet(file, names) as parquet:
                 groups = list(range(parquet.num_row_groups))
@@ -315,7 +309,7 @@ class ParquetTable:
                 ):
                     first += data.num_rows
                     expanded += sum(map(compute_expanded_bytes, data.columns))
-                    check_expansion(str(file), stored, expanded)
+                    text_files.check_expansion(str(file), stored, expanded)
                     n_passed = min(skip, data.num_rows)
                     skip -= n_passed
                     if first - 1 <= promised and n_passed < data.num_rows:
@@ -328,7 +322,7 @@ class ParquetTable:
 
 def list_parquet_files(path: Path) -> list[Path]:
     """Return the Parquet files at `path`: itself, or those of a folder in the order of their names."""
-    with explain_input_errors(path):
+    with text_files.explain_input_errors(path):
         if not path.is_dir():
             return [path]
         return sorted(p for p in path.iterdir() if p.suffix.lower() == ".parquet" and not p.name.startswith("."))
@@ -367,7 +361,7 @@ def explain_arrow_errors(file: Path) -> Iterator[None]:
     """Turn Arrow's errors of reading a file into a sentence."""
     import pyarrow as pa
 
-    with explain_input_errors(file):
+    with text_files.explain_input_errors(file):
         try:
             yield
         except (FileNotFoundError, PermissionError, IsADirectoryError):
@@ -386,10 +380,13 @@ def _open_parquet(file: Path, columns: Sequence[str]) -> Iterator[ArrowObject]:
     with open_input(file) as stream:
         check_schema_size(file, stream)
         metadata = read_metadata(stream)
-        stored, groups = get_file_size(file), (metadata.row_group(group) for group in range(metadata.num_row_groups))
-        check_row_count(str(file), stored, metadata.num_rows)
+        stored, groups = (
+            text_files.get_file_size(file),
+            (metadata.row_group(group) for group in range(metadata.num_row_groups)),
+        )
+        text_files.check_row_count(str(file), stored, metadata.num_rows)
         # only totals are looked at: Arrow ends the process over the damaged notes of a single column
-        check_expansion(str(file), stored, sum(group.total_byte_size for group in groups))
+        text_files.check_expansion(str(file), stored, sum(group.total_byte_size for group in groups))
         if columns:
             check_pages(file, stream, columns)
         texts = list_dictionary_text_columns(metadata, columns)

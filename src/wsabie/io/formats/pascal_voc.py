@@ -23,7 +23,7 @@ from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.parsers.text_files import explain_input_errors, iterate_numbered_lines, read_head
 from wsabie.io.parsers.xml_elements import XmlElement, parse_xml
 from wsabie.io.records import Item, ItemList, require_kind
-from wsabie.io.regions import Box, Region
+from wsabie.io.regions import Box, Frame, Region
 from wsabie.storage.rejects import Rejects, RowError
 
 FOLDERS = IMAGES, ANNOTATIONS = ("JPEGImages", "Annotations")
@@ -97,7 +97,7 @@ def _read_members(folder: Path, split: str) -> set[str]:
 
 def _read_picture(
     folder: Path, matcher: FileMatcher, file: Path, kind: str, rejects: Rejects
-) -> tuple[str, Path, tuple[float, float] | None, list[RegionAnnotation]]:
+) -> tuple[str, Path, Frame, list[RegionAnnotation]]:
     """Return name, file, size and regions of a picture."""
     content = read_head(file, _MAX_BYTES + 1)
     if len(content) > _MAX_BYTES:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from wsabie.core.errors import InputError, require
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import PICTURES
 from wsabie.io.records import DerivedItemSource, Item, ItemList, ItemSource
-from wsabie.io.regions import MIN_SIDE, OUTSIDE, Box, Region, RegionCrop, parse_region
+from wsabie.io.regions import MIN_SIDE, OUTSIDE, Box, Frame, Region, RegionCrop, parse_region
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
@@ -26,6 +26,8 @@ KINDS = ("regions", "boxes", "pictures")
 MAX_REGIONS = 500
 """Regions of a picture, at most."""
 SHARE = 0.8
+LabelPairs: TypeAlias = Collection[tuple[str, str]] | None
+"""Labels of an object and of its part; None: any."""
 _EVERYWHERE = Box(-np.inf, -np.inf, np.inf, np.inf)
 
 
@@ -50,12 +52,7 @@ class RegionAnnotation(NamedTuple):
 
 
 def make_region_items(
-    name: str,
-    file: Path,
-    frame: tuple[float, float] | None,
-    regions: Sequence[RegionAnnotation],
-    kind: str,
-    rejects: Rejects,
+    name: str, file: Path, frame: Frame, regions: Sequence[RegionAnnotation], kind: str, rejects: Rejects
 ) -> list[Item]:
     """Return a picture's regions ("boxes": without outlines), or the picture with all their labels.
 
@@ -89,7 +86,7 @@ def make_region_items(
     return [Item(name, file, tuple(labels))]
 
 
-def clip_region(region: Region, frame: tuple[float, float] | None) -> Region:
+def clip_region(region: Region, frame: Frame) -> Region:
     """Return the region, cut off at the picture's edges where its size is known.
 
     Raises
@@ -117,7 +114,7 @@ class RegionPair(NamedTuple):
 
 
 def find_region_pairs(
-    items: Iterable[Item], *, share: float = SHARE, related: Collection[tuple[str, str]] | None = None
+    items: Iterable[Item], *, share: float = SHARE, related: LabelPairs = None
 ) -> Iterator[RegionPair]:
     """Yield for each region the region of its picture that contains it, if there is one.
 
@@ -166,12 +163,7 @@ def find_region_pairs(
 
 
 def _find_container(
-    part: Item,
-    regions: Sequence[Item],
-    boxes: Float64,
-    by_id: dict[str, Item],
-    share: float,
-    related: Collection[tuple[str, str]] | None,
+    part: Item, regions: Sequence[Item], boxes: Float64, by_id: dict[str, Item], share: float, related: LabelPairs
 ) -> Item | None:
     if not isinstance(part.content, RegionCrop):
         return None
@@ -193,7 +185,7 @@ def _get_box(item: Item) -> Box:
     return item.content.region.box if isinstance(item.content, RegionCrop) else _EVERYWHERE
 
 
-def _are_related(container: Item, part: Item, related: Collection[tuple[str, str]] | None) -> bool:
+def _are_related(container: Item, part: Item, related: LabelPairs) -> bool:
     return related is None or any(pair in related for pair in product(container.labels, part.labels))
 
 

@@ -25,14 +25,8 @@ from scipy.sparse import csr_matrix, issparse
 from wsabie.core.arrays import Int32, UInt8
 from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Progress
+from wsabie.io.parsers import text_files
 from wsabie.io.parsers.array_builders import LabelIndex, check_label_count
-from wsabie.io.parsers.text_files import (
-    decode_text,
-    format_path,
-    get_file_size,
-    iterate_line_blocks,
-    iterate_numbered_lines,
-)
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import RowStream, StreamInfo, StreamPart
 from wsabie.kernels.text import sparse_text_parser
@@ -110,7 +104,7 @@ class SvmlightHeader:
 
 
 def _read_header(path: Path) -> SvmlightHeader | None:
-    line = next((line for _, line in iterate_numbered_lines(path)), b"")
+    line = next((line for _, line in text_files.iterate_numbered_lines(path)), b"")
     match = HEADER.fullmatch(line)
     if match is None:
         return None
@@ -125,7 +119,7 @@ def _read_header(path: Path) -> SvmlightHeader | None:
 
 def _count_blank_tail(path: Path) -> int:
     blank = 0
-    for _, line in iterate_numbered_lines(path):
+    for _, line in text_files.iterate_numbered_lines(path):
         blank = blank + 1 if not line.strip() else 0
     return blank
 
@@ -133,8 +127,8 @@ def _count_blank_tail(path: Path) -> int:
 def _read_names(file: Path) -> list[str]:
     """Read names of labels, one a line; a repeated name gets its number."""
     names: dict[str, None] = {}
-    for number, line in iterate_numbered_lines(file):
-        name = normalise_label_name(decode_text(line, file, number))
+    for number, line in text_files.iterate_numbered_lines(file):
+        name = normalise_label_name(text_files.decode_text(line, file, number))
         if not name or name in names:
             name = f"{name} ({number - 1})".strip()
         names[name] = None
@@ -180,7 +174,7 @@ class SvmlightStream(RowStream):
         else:
             self._limits = RowLimits(LARGEST + 1, -1 if names is None else len(names), False, counts)
         if header and names is None and labelled:
-            check_label_count(path, header.labels, get_file_size(path))
+            check_label_count(path, header.labels, text_files.get_file_size(path))
             names = [str(i) for i in range(header.labels)]
         self._names = names if names is not None or labelled else []
         order: Literal["given", "number"] = "number" if self._names is None else "given"
@@ -204,8 +198,8 @@ class SvmlightStream(RowStream):
     def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
         n_lines, n_bytes, start = 0, 0, time.perf_counter()
         batch, first_line = allocate_batch(rows=1 << 15, labels=1 << 18, features=1 << 20), 1 if self._header else 0
-        with self._progress.stage(f"reading {self.path.name}", get_file_size(self.path), "bytes") as stage:
-            for block in iterate_line_blocks(self.path):
+        with self._progress.stage(f"reading {self.path.name}", text_files.get_file_size(self.path), "bytes") as stage:
+            for block in text_files.iterate_line_blocks(self.path):
                 position = 0
                 if n_lines < max(skip, first_line):
                     ends = np.flatnonzero(block == _NEWLINE)
@@ -227,7 +221,7 @@ class SvmlightStream(RowStream):
                 stage.advance(len(block), mb_per_s=rate)
         self._check_line_count(n_lines)
         if n_bytes:
-            log.debug("read %s: %.1f MB of text at %.0f MB/s", format_path(self.path), n_bytes / 1e6, rate)
+            log.debug("read %s: %.1f MB of text at %.0f MB/s", text_files.format_path(self.path), n_bytes / 1e6, rate)
 
     def _reject_bad_lines(self, block: UInt8, batch: LineBatch, n_lines: int) -> None:
         for line, reason, position in batch.bad[: batch.used[sparse_text_parser.BAD]].tolist():

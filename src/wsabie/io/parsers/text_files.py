@@ -329,8 +329,8 @@ def iterate_line_blocks(path: Path, size: int = 1 << 24) -> Iterator[UInt8]:
 
 
 def make_line_length_error(path: Path, number: int | None, longest: int) -> InputError:
-    where = format_path(path) if number is None else f"{path}:{number}"
-    return InputError(f"{where} has a line of more than {longest >> 20} MiB; this is not a text file of rows")
+    line = "" if number is None else f":{number}"
+    return InputError(f"{path}{line} has a line of more than {longest >> 20} MiB; this is not a text file of rows")
 
 
 def get_file_size(path: Path) -> int:

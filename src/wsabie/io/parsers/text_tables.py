@@ -16,18 +16,10 @@ from typing import IO, NamedTuple, cast
 from wsabie.core.errors import InputError
 from wsabie.core.input_limits import read_limits
 from wsabie.core.json_conversion import JsonObject
+from wsabie.io.parsers import text_files
 from wsabie.io.parsers.array_builders import decode_row, iterate_parsed
 from wsabie.io.parsers.json_values import is_array, iterate_array, parse_json_value
 from wsabie.io.parsers.label_cells import FACT_COLUMNS, LABEL_COLUMNS
-from wsabie.io.parsers.text_files import (
-    check_column_count,
-    decode_text,
-    explain_input_errors,
-    iterate_bounded_lines,
-    iterate_numbered_lines,
-    open_decompressed,
-    read_head,
-)
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name
 
@@ -144,15 +136,17 @@ def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None
     """
     if is_json is None:
         has_ending = path.name.lower().removesuffix(".gz").endswith((".jsonl", ".json"))
-        is_json = has_ending or is_array(read_head(path))
+        is_json = has_ending or is_array(text_files.read_head(path))
     if is_json:
-        return iterate_json_rows(path, iterate_numbered_lines(path, MAX_LINE_BYTES, skip_blank=True), rejects)
+        return iterate_json_rows(
+            path, text_files.iterate_numbered_lines(path, MAX_LINE_BYTES, skip_blank=True), rejects
+        )
     return iterate_named_records(path, iterate_csv_records(path, MAX_LINE_BYTES), rejects)
 
 
 def iterate_json_rows(path: Path, lines: Iterable[tuple[int, bytes]], rejects: Rejects) -> Iterator[TextRow]:
     """Yield rows of numbered lines of JSON, or of a file's array; a task of Label Studio is a row."""
-    if not is_array(read_head(path)):
+    if not is_array(text_files.read_head(path)):
         depth, path_text = read_limits().depth, str(path)
         for number, line in lines:
             with rejects.catch(where := f"{path_text}:{number}"):
@@ -212,7 +206,7 @@ def iterate_named_records(
     """
     (number, header), path_text = next(records, (1, [])), str(path)
     where = f"{path_text}:{number}"
-    check_column_count(where, len(header))
+    text_files.check_column_count(where, len(header))
     header = normalise_columns(header)
     if len({*filter(None, header)}) < len([*filter(None, header)]):
         raise InputError(f"{where} names a column twice; rename one")
@@ -237,7 +231,7 @@ def iterate_line_rows(path: Path, needed: Iterable[str], rejects: Rejects) -> It
     InputError
         A column of `needed` is missing, or as `iterate_table_rows`.
     """
-    lines = iterate_numbered_lines(path, MAX_LINE_BYTES, skip_blank=True)
+    lines = text_files.iterate_numbered_lines(path, MAX_LINE_BYTES, skip_blank=True)
     records = iterate_parsed(path, lines, lambda line: split_csv_line(line, "\t"), rejects)
     return iterate_named_records(path, records, rejects, needed)
 
@@ -268,10 +262,10 @@ def iterate_csv_records(
     InputError
         Malformed CSV, a longer line, or text that is not UTF-8.
     """
-    with explain_input_errors(path), open_decompressed(path) as stream:
+    with text_files.explain_input_errors(path), text_files.open_decompressed(path) as stream:
         # escapes stand for bad bytes until the line that holds them is known: text is decoded by the block
         text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8", errors="surrogateescape", newline="")
-        lines = iterate_bounded_lines(text, path, longest)
+        lines = text_files.iterate_bounded_lines(text, path, longest)
         lines = lines if escaped else _refuse_bad_encoding(lines, path)
         delimiter, n_lines = detect_delimiter(path)
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -294,7 +288,7 @@ def iterate_csv_records(
 
 def detect_delimiter(path: Path) -> tuple[str, int]:
     """Return what separates the cells of CSV, and the lines that only say so (Excel's `sep=;`)."""
-    first = read_head(path).lstrip().partition(b"\n")[0]
+    first = text_files.read_head(path).lstrip().partition(b"\n")[0]
     if match := _EXCEL.fullmatch(first.strip()):
         return match[1].decode("latin-1"), 1
     return next((d for d in ",;\t|" if d.encode() in first), ","), 0
@@ -312,7 +306,7 @@ def _read_record(reader: Iterator[list[str]], longest_cell: int) -> list[str] | 
 def _refuse_bad_encoding(lines: Iterable[str], path: Path) -> Iterator[str]:
     for number, line in enumerate(lines, start=1):
         if not line.isascii():
-            decode_text(line.encode("utf-8", "surrogateescape"), path, number)
+            text_files.decode_text(line.encode("utf-8", "surrogateescape"), path, number)
         yield line
 
 
@@ -358,8 +352,8 @@ def read_code_names(path: Path, delimiter: str = "\t") -> dict[str, str]:
     {'n02012849': 'crane (n02012849)', 'n03126707': 'crane (n03126707)', 'n01440764': 'tench, Tinca tinca'}
     """
     names: dict[str, str] = {}
-    for number, line in iterate_numbered_lines(path, skip_blank=True):
-        text = decode_text(line, path, number)
+    for number, line in text_files.iterate_numbered_lines(path, skip_blank=True):
+        text = text_files.decode_text(line, path, number)
         cells = next(csv.reader(io.StringIO(text))) if delimiter == "," else text.split(delimiter)
         if len(cells) < 2:
             raise InputError(f"{path}:{number} has no name behind the code {cells[0]!r}; write both on one line")

@@ -29,15 +29,7 @@ from wsabie.io.formats.media_folder import read_folder
 from wsabie.io.formats.pair_list import HEADER
 from wsabie.io.formats.parquet_tables import MAGIC, open_parquet_table
 from wsabie.io.formats.wordnet import MAX_LINE_BYTES, PROLOG, SYNSET, UP, WORDS, Synset
-from wsabie.io.parsers.text_files import (
-    decode_text,
-    explain_input_errors,
-    format_path,
-    iterate_content_lines,
-    iterate_numbered_lines,
-    read_head,
-    write_lines,
-)
+from wsabie.io.parsers import text_files
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_hierarchy import Hierarchy, make_lookup_key
 from wsabie.vocabulary.folder_labels import SPLITS
@@ -69,7 +61,7 @@ def add_image_hierarchy(labels_and_levels: Iterable[tuple[Sequence[str], Sequenc
     counts, chains = defaultdict[str, Counter[str]](Counter), dict[str, list[str]]()
     for labels, levels in labels_and_levels:
         if len(levels) > read_limits().depth:
-            excess = f"{format_path('/'.join(levels))[:100]}... has {len(levels):,} levels"
+            excess = f"{text_files.format_path('/'.join(levels))[:100]}... has {len(levels):,} levels"
             raise make_limit_error("depth", excess, len(levels))
         folder = "/".join(levels)
         if folder not in chains:
@@ -165,16 +157,14 @@ def read_hierarchy(*paths: str | Path, parent_first: bool = False) -> Hierarchy:
     for path in map(Path, paths):
         _read_path(path, parent_first, hierarchy)
     if not len(hierarchy):
-        raise InputError(
-            f"{' and '.join(map(format_path, paths))} hold no is-a pair, only names; give the list of pairs too"
-        )
+        raise InputError(f"{' and '.join(map(str, paths))} hold no is-a pair, only names; give the list of pairs too")
     return hierarchy
 
 
 def write_hierarchy(path: str | Path, pairs: Iterable[tuple[str, str, int]]) -> int:
     """Write (child, parent, count) lines, which `read_hierarchy` reads; return their number."""
     lines = (f"{child}\t{parent}\t{count}" for child, parent, count in pairs)
-    return write_lines(Path(path), chain(["child\tparent\tcount"], lines)) - 1
+    return text_files.write_lines(Path(path), chain(["child\tparent\tcount"], lines)) - 1
 
 
 def mine_hierarchy(
@@ -196,11 +186,11 @@ def mine_hierarchy(
         Missing, or no text.
     """
     path, counter = Path(path), HearstPatternCounter(is_known)
-    require(b"\0" not in read_head(path), f"{path} is not plain text; take the text out of it first")
+    require(b"\0" not in text_files.read_head(path), f"{path} is not plain text; take the text out of it first")
     with progress.stage("reading", None, "lines") as bar:
 
         def lines() -> Iterator[str]:
-            for _, line in iterate_numbered_lines(path, _MAX_PARAGRAPH_BYTES):
+            for _, line in text_files.iterate_numbered_lines(path, _MAX_PARAGRAPH_BYTES):
                 yield line.decode("utf-8", "replace")
                 bar.advance()
 
@@ -213,7 +203,7 @@ def _read_path(path: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
     if path.is_dir():
         _read_folder(path, parent_first, hierarchy)
         return
-    start = read_head(path)
+    start = text_files.read_head(path)
     if start.startswith(MAGIC):
         rows, fault = _iterate_table_levels(path), "no label has most of its rows in one category"
         _add_tree(rows, hierarchy, path, fault)
@@ -269,7 +259,7 @@ def is_wordnet_folder(folder: Path) -> bool:
 
 
 def _find_wordnet_files(folder: Path) -> list[Path]:
-    with explain_input_errors(folder):
+    with text_files.explain_input_errors(folder):
         return [folder / name for name in WORDNET if (folder / name).is_file()]
 
 
@@ -290,11 +280,13 @@ class _PairLayout(NamedTuple):
 
 
 def _read_pairs(path: Path, start: bytes, parent_first: bool, hierarchy: Hierarchy) -> None:
-    layout, lines = _detect_layout(start, parent_first), iterate_content_lines(path, MAX_LINE_BYTES)
+    layout, lines = _detect_layout(start, parent_first), text_files.iterate_content_lines(path, MAX_LINE_BYTES)
     if parent_first and layout.has_header and not layout.parent_first:
-        log.warning("%s: its header says that the child comes first, so that is how it is read", format_path(path))
+        log.warning(
+            "%s: its header says that the child comes first, so that is how it is read", text_files.format_path(path)
+        )
     for number, raw in islice(lines, int(layout.has_header), None):
-        where, cells = f"{path}:{number}", _split(decode_text(raw, path, number), layout.separator)
+        where, cells = f"{path}:{number}", _split(text_files.decode_text(raw, path, number), layout.separator)
         if len(cells) not in (2, 3) or not cells[0] or not cells[1]:
             raise InputError(f"{where} is not a pair of child and parent; write two names with a tab between them")
         child, parent = reversed(cells[:2]) if layout.parent_first else cells[:2]
