@@ -26,7 +26,7 @@ def open_input(path: str | Path, *, pipe: bool = False) -> BufferedReader:
     OSError
         Missing, a folder, or forbidden.
     """
-    if pipe and is_pipe(path):
+    if pipe and stat.S_ISFIFO(_read_mode(path)):  # such as /dev/fd/63 of a process substitution
         return Path(path).open("rb")
     handle = os.open(path, _FLAGS)
     try:
@@ -49,11 +49,6 @@ def read_input(path: str | Path) -> bytes:
 def is_regular_file(path: str | Path) -> bool:
     """Return True if a path leads to a regular file; False if it may not be inspected."""
     return stat.S_ISREG(_read_mode(path))
-
-
-def is_pipe(path: str | Path) -> bool:
-    """Return True if a path leads to a pipe, such as /dev/fd/63 of a process substitution."""
-    return stat.S_ISFIFO(_read_mode(path))
 
 
 def read_stamp(path: Path) -> tuple[int, ...]:

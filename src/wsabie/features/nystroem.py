@@ -110,10 +110,7 @@ def factor_kernel(K: Float64) -> tuple[Float64, Int64]:
 
 
 def compute_exact_kernel(X: Matrix, Z: Matrix, threads: int) -> Float64:
-    K: Float64 = compute_intersection_kernel(
-        prepare_csr(X), prepare_csr(Z.T), Z.shape[0], dtype=np.float64, threads=threads
-    )
-    return K
+    return compute_intersection_kernel(prepare_csr(X), prepare_csr(Z.T), Z.shape[0], dtype=np.float64, threads=threads)
 
 
 def map_to_landmarks(X: Matrix, Z: Matrix, L: Float64, threads: int) -> Iterator[Float64]:

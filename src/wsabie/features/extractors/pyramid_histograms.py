@@ -53,8 +53,7 @@ def assign_cells(height: int, width: int, level: int) -> Int64:
     [[0, 0, 1, 1], [2, 2, 3, 3]]
     """
     rows, columns = np.arange(height) * level // height, np.arange(width) * level // width
-    cells: Int64 = rows[:, None] * level + columns
-    return cells
+    return rows[:, None] * level + columns
 
 
 def compute_spatial_histograms(bins: Array, n_bins: int, levels: tuple[int, ...]) -> Float32:
@@ -83,8 +82,7 @@ def compute_spatial_histograms(bins: Array, n_bins: int, levels: tuple[int, ...]
         np.bincount((assign_cells(height, width, level) * n_bins + bins).ravel(), minlength=level * level * n_bins)
         for level in levels
     ]
-    out: Float32 = (np.concatenate(histograms) * (MASS / bins.size)).astype(np.float32)
-    return out
+    return (np.concatenate(histograms) * (MASS / bins.size)).astype(np.float32)
 
 
 def select_nonzero(histogram: Float32) -> tuple[Int32, Float32]:
@@ -192,8 +190,7 @@ def compute_cell_histograms(pixels: UInt8, cells: int, n_directions: int) -> Flo
     for bins, part in ((low, 1 - share), (low + 1, share)):
         votes = (strength * part).ravel()
         sums += np.bincount((cell * n_directions + bins % n_directions).ravel(), votes, len(sums))
-    means: Float64 = sums.reshape(cells, cells, n_directions) * (cells * cells / strength.size)
-    return means
+    return sums.reshape(cells, cells, n_directions) * (cells * cells / strength.size)
 
 
 def normalise_blocks(histograms: Float64) -> Float64:

@@ -57,11 +57,6 @@ class Synset(NamedTuple):
     related: tuple[tuple[str, str], ...]  # (relation, synset): "is-a", "instance-of", "part-of" and the like
     gloss: str
 
-    @property
-    def hypernyms(self) -> tuple[str, ...]:
-        """Return the synsets that it is a kind or an instance of."""
-        return tuple(target for relation, target in self.related if relation in UP)
-
 
 def list_facts(statement: Synset | tuple[str, str, str]) -> Sequence[tuple[str, str, str]]:
     """Return (relation, concept, larger concept) of a statement of a file."""
@@ -127,7 +122,7 @@ def iterate_is_a_pairs(path: str | Path) -> Iterator[tuple[str, str]]:
     """
     for file in find_synset_files(Path(path)):
         for synset in iterate_synsets(file):
-            yield from ((synset.id, parent) for parent in synset.hypernyms)
+            yield from ((synset.id, target) for relation, target in synset.related if relation in UP)
 
 
 def iterate_synsets(path: Path) -> Iterator[Synset]:

@@ -119,8 +119,7 @@ class ShardedFeatureTable:
         if self.folds is None:
             return np.ones(piece.hi - piece.lo, bool)
         fold = prefetch_array(self.shards.shard(piece.shard).numbers["fold"][piece.lo : piece.hi])
-        mask: Bool = (fold >= self.folds[0]) & (fold.astype(np.int64) < self.folds[1])
-        return mask
+        return (fold >= self.folds[0]) & (fold.astype(np.int64) < self.folds[1])
 
     def _number_labels(self) -> Int32:
         """Return the number of each label of the shards among those that count, -1 for others."""
