@@ -395,12 +395,8 @@ def load_space(path: Path, threads: int | None = None) -> "SpaceAnnotator | None
 
 def list_declared_files(*declarations: "SpaceDeclaration | None") -> list[Path | None]:
     """List the input files of declarations."""
-    return [
-        file
-        for declaration in declarations
-        if declaration is not None
-        for file in (
-            *(kind.data for kind in declaration.kinds.values()),
-            *(relation.pairs for relation in declaration.relations),
-        )
-    ]
+    files: list[Path | None] = []
+    for declaration in filter(None, declarations):
+        files += [kind.data for kind in declaration.kinds.values()]
+        files += [relation.pairs for relation in declaration.relations]
+    return files

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
 from itertools import chain
@@ -107,21 +108,10 @@ def _register_commands(app: typer.Typer, panels: Mapping[str, Iterable[str]], mo
 
 def _make_application() -> typer.Typer:
     """Make the application with all its commands."""
-    app = typer.Typer(
-        name="wsabie",
-        cls=_Application,
-        help="Annotate and search large collections with joint embeddings trained by the WARP ranking loss.",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
-    group = typer.Typer(
-        name="collection",
-        cls=GroupedCommands,
-        help="Your own collection: a database that keeps tags, learns from them and suggests more.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-    )
+    make_group = partial(typer.Typer, no_args_is_help=True, rich_markup_mode=None)
+    app = make_group(name="wsabie", cls=_Application, pretty_exceptions_enable=False)
+    text = "Your own collection: a database that keeps tags, learns from them and suggests more."
+    group = make_group(name="collection", cls=GroupedCommands, help=text)
     _register_commands(group, _COLLECTION_COMMANDS, _import_modules(collection))
     app.add_typer(group, rich_help_panel="Everyday")
     _register_commands(app, _COMMANDS, [serve, *_import_modules(data), *_import_modules(models)])

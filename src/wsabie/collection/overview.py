@@ -19,7 +19,7 @@ from wsabie.collection.folder.drafts import list_drafts
 from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_list import LabelSummary, build_label_query, make_label
 from wsabie.collection.learning.suggestions import count_pending
-from wsabie.collection.registry.model_registry import LoadedModel, find_usable_model, load_model_in_use
+from wsabie.collection.registry.model_registry import LoadedModel, find_usable_model
 from wsabie.collection.registry.thresholds import PRECISIONS
 from wsabie.collection.scan.roots import list_roots
 from wsabie.collection.search.text_search import find_nearest_labels, read_names
@@ -113,7 +113,7 @@ def read_label_details(collection: Collection, label_id: int) -> LabelDetails:
     NotFoundError
         The label is missing or was merged.
     """
-    loaded_model, _ = find_usable_model(collection, load_model_in_use)  # those that need a model report its absence
+    loaded_model, _ = find_usable_model(collection)  # those that need a model report its absence
     with begin_read(collection.engine) as connection:
         label_store.read_label(connection, label_id)
         row = connection.execute(build_label_query(label_id)).one()

@@ -176,10 +176,8 @@ def choose_connection_limit(max_concurrent: int, requested: int | None = None) -
     limit = handles - _count_open_files() - reserve
     if limit < max(_MIN_CONNECTIONS, requested or 0):
         needed = handles - limit + max(_MIN_CONNECTIONS, requested or 0)
-        raise InputError(
-            f"{handles} files may be open, too few for {requested or _MIN_CONNECTIONS} connections; run first: "
-            f"ulimit -n {needed}"
-        )
+        fact = f"{handles} files may be open, too few for {requested or _MIN_CONNECTIONS} connections"
+        raise InputError(f"{fact}; run first: ulimit -n {needed}")
     return requested or min(limit, _MAX_CONNECTIONS)
 
 

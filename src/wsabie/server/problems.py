@@ -57,7 +57,6 @@ _ROUTING_DETAILS = {
     404: "there is nothing at this address; /docs lists all that can be asked",
     405: "this address takes other methods; the header Allow names them",
 }
-_log = logging.getLogger("wsabie.serve")
 _CHECK_INTERVAL = 60.0  # seconds between two checks of the whole database
 _log = logging.getLogger("wsabie.serve")
 

@@ -86,7 +86,7 @@ def test_threshold_keeps_its_precision(trained: tuple[Collection, dict[int, dict
     assert opened.find_threshold(0.5) is limits
     for percent in range(1, 151):
         opened.find_threshold(percent / 151)
-    assert opened._find_threshold.cache_info().currsize <= 100  # type: ignore[attr-defined]
+    assert opened.find_threshold.cache_info().currsize <= 100  # type: ignore[attr-defined]
     assert limits.common is not None
     hits = [
         rows_by_item[item]["kind"] == name

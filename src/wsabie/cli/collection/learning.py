@@ -191,25 +191,24 @@ class ModelsOptions(CollectionOptions, PersonOptions):
 @command("collection models photos", "collection models photos 2 3 --compare")
 def models(options: ModelsOptions) -> Report:
     """Show, compare, switch or remove the models of a collection."""
-    model_ids, use, keep = options.model_ids, options.use, options.keep
-    if sum((use is not None, keep is not None, options.compare or bool(model_ids))) > 1:
+    if sum((options.use is not None, options.keep is not None, options.compare or bool(options.model_ids))) > 1:
         raise InputError("N, --use and --keep are different things; do one after the other")
-    with options.open(read_only=use is None and keep is None) as collection:
+    with options.open(read_only=options.use is None and options.keep is None) as collection:
         from wsabie.collection.learning import evaluation
         from wsabie.collection.registry import model_registry
 
         if options.compare:
             resources: Settings = {"executor": shared.make_executor(None), "progress": TerminalProgress()}
-            yield from show_comparison(evaluation.compare_models(collection, model_ids or [], **resources))
-        elif model_ids:
-            records = [model_registry.read_model(collection, model_id) for model_id in model_ids]
+            yield from show_comparison(evaluation.compare_models(collection, options.model_ids or [], **resources))
+        elif options.model_ids:
+            records = [model_registry.read_model(collection, model_id) for model_id in options.model_ids]
             yield {"models": records}
             for record in records:
                 _show_model(record, options.folder / collection.models.relative_to(collection.folder))
         else:
             by = options.resolve_author()
-            switch = None if use is None else model_registry.use_model(collection, use, by=by)
-            removed = [] if keep is None else model_registry.remove_old_models(collection, keep, by=by)
+            switch = None if options.use is None else model_registry.use_model(collection, options.use, by=by)
+            removed = [] if options.keep is None else model_registry.remove_old_models(collection, options.keep, by=by)
             yield from show_all_models(options.folder, collection, switch, removed)
 
 

@@ -26,18 +26,17 @@ class MapOptions(CollectionOptions):
 @command("collection map photos", "collection map photos --umap --out map.csv", name="map")
 def map_(options: MapOptions) -> Report:
     """Project items and labels onto the plane by the model in use: the map that `wsabie serve` shows."""
-    umap, to = options.umap, options.out
     with options.open(read_only=True) as collection:
         from wsabie.collection.maps import item_map
 
-        options.check_outputs(("places", to), inputs=[collection.place])
-        if umap and item_map.list_projections(collection)[1].state != "ready":
+        options.check_outputs(("places", options.out), inputs=[collection.place])
+        if options.umap and item_map.list_projections(collection)[1].state != "ready":
             item_map.compute_projection(collection, progress=TerminalProgress())
-        projection = item_map.build_map(collection, "umap" if umap else "pca")
+        projection = item_map.build_map(collection, "umap" if options.umap else "pca")
         labels = item_map.place_labels(collection, projection, _MAX_LABELS)
         quality = item_map.measure_map_quality(collection, projection)
-        if to is not None:
-            _write_table(collection, projection, labels, to)
+        if options.out is not None:
+            _write_table(collection, projection, labels, options.out)
         yield {
             "model": projection.model,
             "method": projection.method,
@@ -48,13 +47,13 @@ def map_(options: MapOptions) -> Report:
             "projections": item_map.list_projections(collection),
         }
     share = "" if projection.share is None else f", which hold {projection.share:.0%} of what tells items apart"
-    method = "UMAP" if umap else f"their principal components{share}"
+    method = "UMAP" if options.umap else f"their principal components{share}"
     out.print(f"{format_count(len(projection.items), 'item')} and {format_count(len(labels), 'label')} by {method}")
     if quality.labels:
         shares = f"{quality.share:.0%} carry it, {quality.chance:.1%} would by chance"
         out.print(f"of the 10 items nearest to a label {shares} ({format_count(quality.labels, 'label')})")
-    if to is not None:
-        print_note(f"written: {to}")
+    if options.out is not None:
+        print_note(f"written: {options.out}")
 
 
 def _write_table(collection: "Collection", projection: "Map", labels: "list[LabelPosition]", to: Path) -> None:

@@ -150,14 +150,13 @@ def _discover_files(options: InitOptions, rejects: "Rejects") -> "list[RootConte
     from wsabie.collection.folder.collection_file import find_enclosing_collection, is_collection
     from wsabie.collection.scan.roots import discover_roots
 
-    folder = options.folder
-    if is_collection(folder):
+    if is_collection(options.folder):
         return []
-    if (enclosing := find_enclosing_collection(folder)) is not None:
+    if (enclosing := find_enclosing_collection(options.folder)) is not None:
         effect = "from now on both have tags of their own of what is in it"
-        print_note(f"{folder} lies in the collection {enclosing}; {effect}")
-    refuse_no_room(folder)
-    return [] if options.no_scan else discover_roots(None, [folder], options.tags, rejects, TerminalProgress())
+        print_note(f"{options.folder} lies in the collection {enclosing}; {effect}")
+    refuse_no_room(options.folder)
+    return [] if options.no_scan else discover_roots(None, [options.folder], options.tags, rejects, TerminalProgress())
 
 
 def _review_folder_labels(files: "list[RootContents]", options: InitOptions) -> "list[RootContents]":

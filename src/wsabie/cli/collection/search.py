@@ -30,19 +30,18 @@ class ItemSearchOptions(CollectionOptions):
 )
 def search(options: ItemSearchOptions) -> Report:
     """Find items by words: those with the tag, those alike, then related labels, each with its reason."""
-    sheet = options.out
-    if sheet is not None and sheet.suffix.lower() != ".png":
-        raise InputError(f"--out {sheet} is not a sheet; choose a name that ends in .png")
+    if options.out is not None and options.out.suffix.lower() != ".png":
+        raise InputError(f"--out {options.out} is not a sheet; choose a name that ends in .png")
     with options.open(read_only=True) as collection:
         from wsabie.collection.items.item_pages import read_items_by_id
         from wsabie.collection.search.text_search import load_label_knowledge, search_items
 
-        options.check_outputs(("picture", sheet), inputs=collection.roots().values())
+        options.check_outputs(("picture", options.out), inputs=collection.roots().values())
         result = search_items(collection, options.text, options.k, load_label_knowledge(*options.knowledge or ()))
         item_ids = [hit.item for group in result.groups for hit in group.hits]
         paths = {item.id: item.path for item in read_items_by_id(collection, item_ids)}
-        if sheet is not None:
-            _write_sheet(collection, result, sheet)
+        if options.out is not None:
+            _write_sheet(collection, result, options.out)
         yield _serialize_result(result, paths)
         from wsabie.search.query_labels import format_label_list
 

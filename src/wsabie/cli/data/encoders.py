@@ -1,27 +1,25 @@
 """`wsabie encoders`."""
 
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from wsabie.cli.framework import Report, argument, command, option, refuse_options
 from wsabie.cli.output import out, print_note, show_table
 from wsabie.cli.shared_options import OutputOptions
 from wsabie.core.errors import InputError, require
 
-_ACTIONS = ("list", "get")
+_Action = Literal["list", "get"]
+_option = partial(option, kinds=get_args(_Action))
 
 
 class EncoderOptions(OutputOptions):
     """Options of `wsabie encoders`."""
 
-    action: Literal["list", "get"] = argument(
-        "list: show all; get: download one (default: list).", default="list", metavar="[list|get]"
-    )
+    action: _Action = argument("list: show all; get: download one (default: list).", "list", metavar="[list|get]")
     name: str | None = argument("Name of the encoder to get.", metavar="[NAME]")
-    source: Path | None = option(
-        "get: folder with the files of the encoder, in place of the hub.", flag="--from", kinds=_ACTIONS
-    )
-    measure: bool = option("list: measure how many photos a second the installed ones take on a core.", kinds=_ACTIONS)
+    source: Path | None = _option("get: folder with the files of the encoder, in place of the hub.", flag="--from")
+    measure: bool = _option("list: measure how many photos a second the installed ones take on a core.")
 
 
 @command("encoders --measure --json", "encoders get dinov2-small")

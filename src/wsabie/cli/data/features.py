@@ -140,8 +140,7 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
 
     modality: ModalityName | None = "documents" if options.kind == "text" and src.is_dir() else None
     labels = "auto" if options.extractor is None else inputs.choose_label_source(src, None, modality)
-    items, data_format = options.items, options.data_format
-    open_data = partial(inputs.open_data, src, modality=modality, items=items, data_format=data_format)
+    open_data = partial(inputs.open_data, src, modality=modality, items=options.items, data_format=options.data_format)
     try:
         source = open_data(rejects, labels)
     except InputError:

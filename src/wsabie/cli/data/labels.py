@@ -100,16 +100,15 @@ def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> Report:
     """Show the concept of each label, and write a table that the user can correct."""
     from wsabie.io.vocabulary.knowledge_graphs import write_label_table
 
-    target = options.out
-    if target is not None:
-        write_label_table(target, concepts)
+    if options.out is not None:
+        write_label_table(options.out, concepts)
     counts, concept_ids = concepts.counts, dict(zip(concepts.labels, concepts.concepts, strict=True))
-    yield {**_name_output(target), "counts": counts, "missing": concepts.missing, "concepts": concept_ids}
+    yield {**_name_output(options.out), "counts": counts, "missing": concepts.missing, "concepts": concept_ids}
     methods = {name: "known of nothing" if name == "missing" else f"by {name}" for name in counts}
     summary = ", ".join(f"{count:,} {methods[name]}" for name, count in counts.items())
     out.print(f"{options.labels}: {format_count(len(concepts.labels), 'label')}: {summary}")
-    if target is not None:
-        print_note(f"{target}: correct its ids where they are wrong, and give it as --table")
+    if options.out is not None:
+        print_note(f"{options.out}: correct its ids where they are wrong, and give it as --table")
 
 
 def _show_labels_under(options: LabelsOptions, graph: "KnowledgeGraph", concepts: "LabelConcepts", name: str) -> Report:

@@ -78,23 +78,22 @@ def _split_rows(options: SplitOptions) -> Report:
     from wsabie.io.records import ItemSubset
     from wsabie.workflows import data_splits
 
-    data, folder, by, seed = options.data, options.out, options.rows.by, options.seed
     files, label_pairs = _check_options(options)
-    if by == "one-label":
+    if options.rows.by == "one-label":
         yield from _split_labels(options, files)
         return
     with options.collect_rejects() as rejects:
-        source = inputs.open_data(data, rejects, data_format=options.data_format)
+        source = inputs.open_data(options.data, rejects, data_format=options.data_format)
         rows = inputs.make_label_table(source)
         if options.rows.drop_near is not None:
-            _require_rows(source, data, "--drop-near compares features")
+            _require_rows(source, options.data, "--drop-near compares features")
         if not inputs.is_table(source) and source.modality != "pictures":
-            _require_rows(source, data, "split writes rows or pictures")
+            _require_rows(source, options.data, "split writes rows or pictures")
         relation_split = None
         if label_pairs is None:
-            sides = data_splits.split_rows(rows, by, *options.shares, seed)
+            sides = data_splits.split_rows(rows, options.rows.by, *options.shares, options.seed)
         else:
-            relation_split = data_splits.split_with_relations(rows, label_pairs, *options.shares, seed)
+            relation_split = data_splits.split_with_relations(rows, label_pairs, *options.shares, options.seed)
             sides = relation_split.sides
         n_views = int((sides.sides(len(rows)) < 0).sum())
         if n_views:
@@ -108,17 +107,17 @@ def _split_rows(options: SplitOptions) -> Report:
                 relation_split = data_splits.recheck_relations(relation_split, rows, sides)
         indexes = {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}
         take_part = source.take if inputs.is_table(source) else partial(ItemSubset, source)
-        _write_parts({file: take_part(index) for file, index in indexes.items()}, folder)
+        _write_parts({file: take_part(index) for file, index in indexes.items()}, options.out)
         _write_dropped(options.dropped_file, left_out)
     counts = {name: len(getattr(sides, name)) for name in SIDES}
-    facts = {} if relation_split is None else {"relations": _write_relations(relation_split, folder)}
-    yield {"out": folder, **counts, "left_out": len(rows) - sum(counts.values()), **facts}
+    facts = {} if relation_split is None else {"relations": _write_relations(relation_split, options.out)}
+    yield {"out": options.out, **counts, "left_out": len(rows) - sum(counts.values()), **facts}
     unit = "rows" if rows is source else "pictures"
-    out.print(f"{folder}: " + ", ".join(f"{name} {n:,} {unit}" for name, n in counts.items()))
+    out.print(f"{options.out}: " + ", ".join(f"{name} {n:,} {unit}" for name, n in counts.items()))
     if relation_split is not None:
         n_kept, n_dropped = len(relation_split.relations), len(relation_split.dropped)
         relations = format_count(n_kept + n_dropped, "relation")
-        out.print(f"{folder / RELATIONS_FILE}: {n_kept:,} of {relations}, which are on every side")
+        out.print(f"{options.out / RELATIONS_FILE}: {n_kept:,} of {relations}, which are on every side")
 
 
 def _check_options(options: SplitOptions) -> tuple[dict[str, Path], list[tuple[str, str]] | None]:
@@ -150,16 +149,15 @@ def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -
     """Write lists of entities and pairs and a TOML file for each side."""
     from wsabie.workflows.spaces.declaration_split import SIDES, require_free_folder, split_declaration
 
-    folder = options.out
-    options.check_outputs(inputs=(options.data, *inputs.list_declared_files(declaration), folder))
-    require_free_folder(folder)
+    options.check_outputs(inputs=(options.data, *inputs.list_declared_files(declaration), options.out))
+    require_free_folder(options.out)
     with options.collect_rejects() as rejects:
-        written = split_declaration(declaration, folder, *options.shares, options.seed, rejects)
+        written = split_declaration(declaration, options.out, *options.shares, options.seed, rejects)
     entities, pairs, files = written.entities, written.pairs, written.files
-    yield {"out": folder, "entities": entities, "pairs": pairs, "files": files}
+    yield {"out": options.out, "entities": entities, "pairs": pairs, "files": files}
     counts = {f"{name} (entities)": n for name, n in entities.items()}
     counts |= {f"{name} (pairs)": n for name, n in pairs.items()}
-    show_table(str(folder), ["", *SIDES], [[name, *(n[side] for side in SIDES)] for name, n in counts.items()])
+    show_table(str(options.out), ["", *SIDES], [[name, *(n[side] for side in SIDES)] for name, n in counts.items()])
     print_note(f"next: wsabie train {quote_path(written.files[0])} --model DIR")
 
 

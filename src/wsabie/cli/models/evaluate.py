@@ -227,11 +227,10 @@ def _evaluate_space(options: EvaluateOptions, annotator: "SpaceAnnotator") -> Re
     from wsabie.evaluation.bootstrap import bootstrap_all
     from wsabie.workflows.spaces.space_training import evaluate_space
 
-    model, data = options.model, options.data
-    refuse_parts_options(options.parts, model)
-    refusal = f"{model} is a space of several kinds of entities; give a file such as that of its training"
-    declaration = read_test_declaration(data, refusal)
-    options.check_outputs(inputs=(data, model))
+    refuse_parts_options(options.parts, options.model)
+    refusal = f"{options.model} is a space of several kinds of entities; give a file such as that of its training"
+    declaration = read_test_declaration(options.data, refusal)
+    options.check_outputs(inputs=(options.data, options.model))
     with options.collect_rejects() as rejects:
         run = shared.make_work_context(rejects, options.threads, options.ray)
         overlap = options.pick("allow_overlap")
@@ -245,7 +244,7 @@ def _evaluate_space(options: EvaluateOptions, annotator: "SpaceAnnotator") -> Re
             lines = [[metric, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}"] for metric, i in intervals.items()]
             title = f"{name}: {format_count(evaluation.n_rows, 'query', 'queries')}, {evaluation.n_labels:,} candidates"
             show_table(title, ["metric", "value", "95 % interval"], lines)
-    yield {"model": model, "relations": relations}
+    yield {"model": options.model, "relations": relations}
 
 
 def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int64":

@@ -116,9 +116,8 @@ def _check_options(options: SearchOptions) -> None:
         raise InputError(f"--out {options.out} is {fact}; choose one of these endings")
     if options.embeddings is not None:
         refuse_foreign_files(options.embeddings)
-    labels = options.labels
-    models = (options.model, *(labels.related_model or ()))
-    paths = (*models, *options.within, *(labels.knowledge or ()), labels.table, labels.vectors)
+    models = (options.model, *(options.labels.related_model or ()))
+    paths = (*models, *options.within, *(options.labels.knowledge or ()), options.labels.table, options.labels.vectors)
     kind: OutputKind = "html" if suffix == ".html" else "picture"
     options.check_outputs((kind, options.out), inputs=paths, folder=options.embeddings)
 

@@ -39,11 +39,9 @@ def parse_metric(text: str) -> str:
 class RelationOptions(Options, panel="Spaces (FILE.toml)"):
     """Options about the relations of a space."""
 
-    only: list[str] | None = option(
-        "Of a TOML file: only this relation; repeatable.", metavar="RELATION", scope=ONLY_SPACES
-    )
+    only: list[str] | None = option("Of a TOML file: only this relation; repeatable.", metavar="RELATION")
     stop_on: str | None = option(
-        "Of a TOML file: the relation that chooses the epoch (default: all).", metavar="RELATION", scope=ONLY_SPACES
+        "Of a TOML file: the relation that chooses the epoch (default: all).", metavar="RELATION"
     )
 
 
@@ -94,7 +92,7 @@ class TrainOptions(shared.DataOptions, TrainClusterOptions):
     items: Annotated[shared.ItemOptions, IN_TABLES]
     features: Annotated[shared.ExtractionOptions, IN_TABLES]
     labels: Annotated[LabelOptions, IN_TABLES]
-    space: RelationOptions
+    space: Annotated[RelationOptions, ONLY_SPACES]
     work: ResumeOptions
 
 
@@ -213,11 +211,10 @@ def _prepare_training(options: TrainOptions, work: Path, work_files: str, inputs
     """Check that outputs can be written; return True if the model is finished and `resume` has no work."""
     from wsabie.storage.model_folder import refuse_foreign_files
 
-    model = options.model
-    refuse_foreign_files(model)
+    refuse_foreign_files(options.model)
     refuse_unknown_files(work, work_files)
-    options.check_outputs(("log", options.work.log), inputs=(*inputs, model, work), folder=model)
-    return resumption.refuse_discard(model, work, resume=options.work.resume, restart=options.work.restart)
+    options.check_outputs(("log", options.work.log), inputs=(*inputs, options.model, work), folder=options.model)
+    return resumption.refuse_discard(options.model, work, resume=options.work.resume, restart=options.work.restart)
 
 
 def _make_estimator(options: TrainOptions, parameters: Settings, run: Settings) -> "LabelModel":
@@ -408,19 +405,18 @@ def _train_space(options: TrainOptions, declaration: "SpaceDeclaration") -> Repo
     from wsabie.models.entity_space.space import Space
     from wsabie.workflows.spaces.space_training import WORK_FILES, SpaceRecipe, apply_parameters, train_space
 
-    work = options.work
     space = apply_parameters(Space(), declaration, list_stated(options.shape) | options.run_settings())
     relations = tuple(options.space.only or ()), options.space.stop_on or "mean"
     hold_out = 0.1 if options.hold_out is None else options.hold_out
-    recipe = SpaceRecipe(declaration, options.model, space, hold_out, *relations, work.resume)
+    recipe = SpaceRecipe(declaration, options.model, space, hold_out, *relations, options.work.resume)
     space.check_parameters()
     finished = _prepare_training(options, recipe.work, WORK_FILES, (options.data, *list_declared_files(declaration)))
-    with resumption.report_resumable_work(recipe.work, work.resume), options.collect_rejects() as rejects:
+    with resumption.report_resumable_work(recipe.work, options.work.resume), options.collect_rejects() as rejects:
         if finished:
             recipe, result = resumption.load_trained_space(recipe, rejects)
         else:
             run = shared.make_work_context(rejects, space.threads)
-            result = train_space(recipe, run, resumption.open_epoch_log(work.log, work.resume))
+            result = train_space(recipe, run, resumption.open_epoch_log(options.work.log, options.work.resume))
     yield from _report_space(recipe, result)
 
 

@@ -61,9 +61,8 @@ def open_database(address: str | Path, mode: sqlite_file.Mode = "rw") -> Engine:
     try:
         engine = create_engine(url, **options)
     except (ImportError, NoSuchModuleError) as error:
-        raise InputError(
-            "PostgreSQL needs psycopg, which is not installed; run: pip install 'wsabie[postgres]'"
-        ) from error
+        fact = "PostgreSQL needs psycopg, which is not installed"
+        raise InputError(f"{fact}; run: pip install 'wsabie[postgres]'") from error
     event.listen(engine, "before_cursor_execute", _refuse_nul, named=True)
     if backend == "sqlite":
         event.listen(engine, "connect", lambda _, record: record.info.update(file=_get_file_identity(path)))
@@ -85,9 +84,8 @@ def _parse_address(address: str) -> URL:
     try:
         url = make_url(address)
     except ArgumentError as error:
-        raise InputError(
-            f"{address!r} is not the address of a database; give one such as postgresql://user@host/name"
-        ) from error
+        fact = f"{address!r} is not the address of a database"
+        raise InputError(f"{fact}; give one such as postgresql://user@host/name") from error
     backend = url.get_backend_name()
     if backend in ("postgres", "postgresql"):  # PostgreSQL's own programs accept both
         return url.set(drivername=_POSTGRES)
@@ -184,10 +182,8 @@ def read_version(engine: Engine) -> str | None:
     if not collection_tables:  # PostgreSQL may hold tables of other programs too
         return None
     if len(rows) != 1 or re.fullmatch(r"(?!0000)\d{4}", str(rows[0][0])) is None:
-        raise InputError(
-            f"{format_address(engine)} is not a database of wsabie, or is damaged (its tables have no version); "
-            f"{format_restore_hint(engine)}"
-        )
+        fact = f"{format_address(engine)} is not a database of wsabie, or is damaged (its tables have no version)"
+        raise InputError(f"{fact}; {format_restore_hint(engine)}")
     version = str(rows[0][0])
     if version > HEAD:
         raise InputError(

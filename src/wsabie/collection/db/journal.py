@@ -177,8 +177,17 @@ def begin_entry(
     engine: Engine, by: str, action: str, summary: str = "", *, always: bool = False
 ) -> Iterator[JournalWriter]:
     """Open a transaction with one journal entry; without changes no entry is left, unless `always`."""
-    with begin_write(engine) as connection, _begin_line(connection, by, action, summary, always) as change:
+    with begin_write(engine) as connection:
+        journal = tables.journal
+        line = {"at": format_current_time(), "by": by, "action": action, "summary": summary}
+        primary_key = connection.execute(insert(journal).values(line)).inserted_primary_key
+        change = JournalWriter(connection, primary_key[0], by, summary)  # type: ignore[index]  # it has one
         yield change
+        change.flush()
+        if change.n_changes or always:
+            connection.execute(update(journal).where(journal.c.id == change.id).values(summary=change.summary))
+        else:
+            connection.execute(delete(journal).where(journal.c.id == change.id))
 
 
 def read_history(engine: Engine, limit: int = 50, before_id: int | None = None) -> list[JournalEntry]:
@@ -202,14 +211,15 @@ def undo_entry(engine: Engine, entry_id: int | None = None, *, by: str, alias: s
     InputError
         There is no such entry, it is undone already, or later entries changed the same rows.
     """
-    with begin_write(engine) as connection:
-        undone = _find_undoable(connection, entry_id, (by, alias or by))
+    with begin_entry(engine, by, "undo") as change:
+        connection = change.connection
+        undone = _find_undoable(change, entry_id, (by, alias or by))
         _refuse_if_changed_since(connection, undone)
+        change.summary = f"undone: {undone.summary or undone.action}"
         c = tables.changes.c
         query = select(c.table, c.before, c.after).where(c.entry_id == undone.id).order_by(c.id)
         changes = [dict(row._mapping) for row in connection.execute(query)]
-        with _begin_line(connection, by, "undo", f"undone: {undone.summary or undone.action}") as change:
-            _revert_changes(change, changes, undone)
+        _revert_changes(change, changes, undone)
         journal = tables.journal
         connection.execute(update(journal).where(journal.c.id == change.id).values(undoes=undone.id))
         connection.execute(update(journal).where(journal.c.id == undone.id).values(undone_by=change.id))
@@ -262,24 +272,9 @@ def check_time(text: str, suffix: str = "") -> str:
     return text.removesuffix("Z")
 
 
-@contextmanager
-def _begin_line(
-    connection: Connection, by: str, action: str, summary: str, always: bool = False
-) -> Iterator[JournalWriter]:
-    journal = tables.journal
-    line = {"at": format_current_time(), "by": by, "action": action, "summary": summary}
-    primary_key = connection.execute(insert(journal).values(line)).inserted_primary_key
-    change = JournalWriter(connection, primary_key[0], by, summary)  # type: ignore[index]  # it has one
-    yield change
-    change.flush()
-    if change.n_changes or always:
-        connection.execute(update(journal).where(journal.c.id == change.id).values(summary=change.summary))
-    else:
-        connection.execute(delete(journal).where(journal.c.id == change.id))
-
-
-def _find_undoable(connection: Connection, entry_id: int | None, names: tuple[str, str]) -> JournalEntry:
-    c, query = tables.journal.c, _ENTRIES.limit(1)
+def _find_undoable(change: JournalWriter, entry_id: int | None, names: tuple[str, str]) -> JournalEntry:
+    c, connection = tables.journal.c, change.connection
+    query = _ENTRIES.where(c.id != change.id).limit(1)
     last = query.where(c.undone_by.is_(None), c.undoes.is_(None), _N_CHANGES > 0)
     row = connection.execute(last.where(c.by.in_(names)) if entry_id is None else query.where(c.id == entry_id)).first()
     if row is None:
@@ -292,9 +287,8 @@ def _find_undoable(connection: Connection, entry_id: int | None, names: tuple[st
         raise InputError(f"{message}; `wsabie collection history` lists what was done", served=message)
     entry = JournalEntry(*row)
     if entry.undone_by is not None:
-        raise InputError(
-            f"entry {entry.id} is undone already, by entry {entry.undone_by}; undo that one to have it back"
-        )
+        fact = f"entry {entry.id} is undone already, by entry {entry.undone_by}"
+        raise InputError(f"{fact}; undo that one to have it back")
     if not entry.changes:
         raise InputError(f"entry {entry.id} ({entry.summary or entry.action}) changed nothing that could be undone")
     return entry

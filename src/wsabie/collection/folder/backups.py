@@ -25,20 +25,7 @@ from wsabie.collection.db import database, tables
 from wsabie.collection.db.errors import explain_database_errors, format_command
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.db.sqlite_file import connect_file, copy_file, get_rollback_journal, has_content, list_log_files
-from wsabie.collection.folder.collection_file import (
-    DATABASE_FILE,
-    PLACE,
-    CollectionFile,
-    DatabaseState,
-    is_collection,
-    lock_database,
-    read_collection_file,
-    read_state,
-    record_state,
-    refuse_read_only,
-    require_collection,
-    write_collection_file,
-)
+from wsabie.collection.folder import collection_file
 from wsabie.core.errors import BusyError, InputError, WsabieError, require
 from wsabie.storage import atomic_files
 
@@ -156,7 +143,7 @@ def _without_password(address: str) -> str:
     return name.difference_update_query(["password"]).render_as_string(hide_password=False)
 
 
-def check_backup(path: Path, refusal: str) -> DatabaseState:
+def check_backup(path: Path, refusal: str) -> collection_file.DatabaseState:
     """Verify all pages of a backup; return the identity of its database and its last entry.
 
     Raises
@@ -174,7 +161,7 @@ def check_backup(path: Path, refusal: str) -> DatabaseState:
             require(tables_version is not None, "it is not the database of a collection")
             if tables_version == database.HEAD:
                 database.check_tables(engine)
-            return read_state(engine)
+            return collection_file.read_state(engine)
     except InputError as error:
         reason = re.search(r"\((.*)\)", str(error))
         raise InputError(f"{refusal} ({reason[1] if reason else error})") from error
@@ -196,7 +183,7 @@ def refuse_target(path: Path, identity: str) -> None:
     """
     refusal = f"cannot write {path}"
     with atomic_files.explain_write_errors(path):
-        if any(folder.name == PLACE for folder in (*path.absolute().parents, *path.resolve().parents)):
+        if any(folder.name == collection_file.PLACE for folder in (*path.absolute().parents, *path.resolve().parents)):
             raise InputError(f"{refusal}: it lies in a collection's own folder; choose another folder")
         if log := next(filter(has_content, list_log_files(path)), None):
             raise InputError(f"{refusal}: {log.name} beside it holds changes of what was there; give another name")
@@ -209,7 +196,9 @@ def refuse_target(path: Path, identity: str) -> None:
 def _has_changed(engine: Engine, place: Path) -> bool:
     """Return True if the journal grew since the newest readable backup."""
     journals = (_make_backup(path).journal for path in _list_paths(place))
-    return read_state(engine).journal > next((journal for journal in journals if journal is not None), 0)
+    return collection_file.read_state(engine).journal > next(
+        (journal for journal in journals if journal is not None), 0
+    )
 
 
 def _refuse_little_room(engine: Engine, place: Path) -> None:
@@ -237,7 +226,7 @@ def _make_backup(path: Path) -> Backup:
     if name is not None:
         at, reason = datetime.strptime(f"{name[1]}+0000", f"{_STAMP}%z"), name[2]
     with suppress(InputError), database.connect_database(path, "ro") as engine:
-        journal = read_state(engine).journal
+        journal = collection_file.read_state(engine).journal
     stamp = at.isoformat(timespec="microseconds").replace("+00:00", "Z")
     return Backup(path, stamp, cast("Reason", reason), journal, stat.st_size)
 
@@ -291,22 +280,22 @@ def restore_backup(folder: Path, source: Path | None = None, *, by: str, accept:
     InputError
         The backup is missing, damaged or of another collection, or the collection is open elsewhere.
     """
-    place, record = folder.resolve() / PLACE, read_record(folder)
-    refuse_read_only(folder)
+    place, record = folder.resolve() / collection_file.PLACE, read_record(folder)
+    collection_file.refuse_read_only(folder)
     path, state = _choose_backup(place, source)
     if state.identity and record.catalogue not in (None, state.identity) and not accept:
         raise InputError(f"{path} is a backup of another collection; choose another, or accept it: --accept")
-    with lock_database(place):
-        database_path = place / DATABASE_FILE
+    with collection_file.lock_database(place):
+        database_path = place / collection_file.DATABASE_FILE
         replaced, end = _keep_replaced(place, database_path)
         last = max(record.journal, state.journal, end)
         with atomic_files.replace_file(database_path) as draft:
             message = f"restored the backup {path.name}, which ends at entry {state.journal}"
             new = _prepare_database(path, draft, last, by, message)
             if new.identity != record.catalogue:  # both databases are accepted until the new one is in place
-                write_collection_file(place, replace(record, catalogue=None))
+                collection_file.write_collection_file(place, replace(record, catalogue=None))
             _close_logs(database_path)
-        record_state(place, new)
+        collection_file.record_state(place, new)
         _keep_restored(place, database_path)
     return RestoreResult(str(path), state.journal, last - state.journal, replaced)
 
@@ -319,23 +308,28 @@ def accept_database(folder: Path, *, by: str) -> RestoreResult:
     InputError
         The database is damaged, or the collection is open elsewhere.
     """
-    folder = require_collection(folder)
-    refuse_read_only(folder)
-    place, record = folder / PLACE, read_collection_file(folder / PLACE)
-    with lock_database(place), database.connect_database(record.database or place / DATABASE_FILE) as engine:
-        is_empty = record.database is None and not has_content(place / DATABASE_FILE)
+    folder = collection_file.require_collection(folder)
+    collection_file.refuse_read_only(folder)
+    place, record = folder / collection_file.PLACE, collection_file.read_collection_file(folder / collection_file.PLACE)
+    with (
+        collection_file.lock_database(place),
+        database.connect_database(record.database or place / collection_file.DATABASE_FILE) as engine,
+    ):
+        is_empty = record.database is None and not has_content(place / collection_file.DATABASE_FILE)
         if is_empty or database.read_version(engine) is None:
             raise InputError(f"there is no database to accept; restore a backup: {format_command('restore', folder)}")
         upgrade_tables(engine, place)
         database.check_tables(engine)
-        old = read_state(engine)
+        old = collection_file.read_state(engine)
         last = max(record.journal, old.journal)
         new = _add_line(engine, last, by, f"accepted the database, which ended at entry {old.journal}")
-        write_collection_file(place, replace(record, catalogue=new.identity, journal=new.journal))
-    return RestoreResult(record.database or str(place / DATABASE_FILE), old.journal, last - old.journal, None)
+        collection_file.write_collection_file(place, replace(record, catalogue=new.identity, journal=new.journal))
+    return RestoreResult(
+        record.database or str(place / collection_file.DATABASE_FILE), old.journal, last - old.journal, None
+    )
 
 
-def read_record(folder: Path) -> CollectionFile:
+def read_record(folder: Path) -> collection_file.CollectionFile:
     """Return the content of collection.json; its defaults if it is lost and backups exist.
 
     Raises
@@ -343,13 +337,13 @@ def read_record(folder: Path) -> CollectionFile:
     InputError
         The folder was never a collection, or the file is unreadable.
     """
-    place = folder.resolve() / PLACE
-    if not is_collection(folder) and find_best_backup(place) is not None:
-        return CollectionFile(1, None)
-    return read_collection_file(require_collection(folder) / PLACE)
+    place = folder.resolve() / collection_file.PLACE
+    if not collection_file.is_collection(folder) and find_best_backup(place) is not None:
+        return collection_file.CollectionFile(1, None)
+    return collection_file.read_collection_file(collection_file.require_collection(folder) / collection_file.PLACE)
 
 
-def _choose_backup(place: Path, source: Path | None) -> tuple[Path, DatabaseState]:
+def _choose_backup(place: Path, source: Path | None) -> tuple[Path, collection_file.DatabaseState]:
     """Return an intact backup: `source`, or the one with most journal entries."""
     if source is not None:
         path = next((path for path in (source, place / FOLDER_NAME / source.name) if path.is_file()), None)
@@ -384,7 +378,7 @@ def _keep_replaced(place: Path, path: Path) -> tuple[str | None, int]:
 def _copy_files(place: Path, *files: Path) -> str:
     """Copy files of a database byte for byte among the backups; return the first copy."""
     name = make_backup_path(place, "replaced").name
-    copies = [place / FOLDER_NAME / file.name.replace(DATABASE_FILE, name) for file in files]
+    copies = [place / FOLDER_NAME / file.name.replace(collection_file.DATABASE_FILE, name) for file in files]
     for file, copy in zip(files, copies, strict=True):
         with atomic_files.explain_write_errors(copy), atomic_files.replace_file(copy) as draft:
             shutil.copyfile(file, draft)
@@ -400,7 +394,7 @@ def _keep_restored(place: Path, path: Path) -> None:
         _log.warning("no backup of what was restored: %s", error)
 
 
-def _prepare_database(source: Path, draft: Path, last: int, by: str, message: str) -> DatabaseState:
+def _prepare_database(source: Path, draft: Path, last: int, by: str, message: str) -> collection_file.DatabaseState:
     """Make the new database: a backup with tables of this version and a new journal entry."""
     with database.connect_database(draft, "draft") as engine:
         with explain_database_errors(engine):
@@ -409,14 +403,14 @@ def _prepare_database(source: Path, draft: Path, last: int, by: str, message: st
         return _add_line(engine, last, by, message)
 
 
-def _add_line(engine: Engine, last: int, by: str, message: str) -> DatabaseState:
+def _add_line(engine: Engine, last: int, by: str, message: str) -> collection_file.DatabaseState:
     """Add a journal entry with an id above `last`, as all later entries have."""
     line = {"id": last + 1, "at": format_current_time(), "by": by, "action": "restore", "summary": message}
     with database.begin_write(engine) as connection:
         connection.execute(insert(tables.journal).values(line))
         if engine.dialect.name == "postgresql":
             connection.execute(text(f"SELECT setval(pg_get_serial_sequence('journal', 'id'), {last + 1})"))
-    return read_state(engine)
+    return collection_file.read_state(engine)
 
 
 def _close_logs(path: Path) -> None:
@@ -433,5 +427,5 @@ def _close_logs(path: Path) -> None:
         raise
     except InputError:  # the old database is damaged, and all its files are backed up
         pass
-    for log_file in (*list_log_files(path), path.with_name(f"{DATABASE_FILE}-shm")):
+    for log_file in (*list_log_files(path), path.with_name(f"{collection_file.DATABASE_FILE}-shm")):
         log_file.unlink(missing_ok=True)

@@ -86,10 +86,8 @@ def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, E
         stack.callback(engine.dispose)
         tables_version = read_version(engine)
         if tables_version is None and mode != "rwc":
-            raise InputError(
-                f"the database of {folder} was emptied: {format_address(engine)} has no tables; "
-                f"{suggest_recovery(folder)}"
-            )
+            fact = f"the database of {folder} was emptied: {format_address(engine)} has no tables"
+            raise InputError(f"{fact}; {suggest_recovery(folder)}")
         if tables_version != HEAD:
             if tables_version is not None:  # another database is not upgraded
                 _refuse_other(engine, read_state(engine), folder, record)
@@ -229,9 +227,8 @@ def create_collection(folder: Path, database: str | None = None) -> Collection:
     data_folder = folder / PLACE
     if is_collection(folder):
         if database is not None and read_collection_file(data_folder).database != database:
-            raise InputError(
-                f"{folder} is a collection with another database; leave --database out, or choose another folder"
-            )
+            fact = f"{folder} is a collection with another database"
+            raise InputError(f"{fact}; leave --database out, or choose another folder")
         return open_collection(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give the folder that holds your pictures, or an empty one")
@@ -325,10 +322,8 @@ def refuse_no_room(folder: Path) -> None:
 def _refuse_lost_database(place: Path) -> None:
     """Refuse to create a database where one is lost and backups of it exist."""
     if find_best_backup(place) is not None and not has_content(place / DATABASE_FILE):
-        raise InputError(
-            f"{place.parent} was a collection, whose {NAME} and {DATABASE_FILE} are gone; "
-            f"{suggest_recovery(place.parent)}"
-        )
+        fact = f"{place.parent} was a collection, whose {NAME} and {DATABASE_FILE} are gone"
+        raise InputError(f"{fact}; {suggest_recovery(place.parent)}")
 
 
 @contextmanager

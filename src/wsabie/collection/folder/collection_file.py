@@ -143,9 +143,8 @@ def require_collection(folder: Path) -> Path:
     if not is_collection(folder):
         require(folder.exists(), f"there is no folder {folder}; check its name")
         if (enclosing := find_enclosing_collection(folder)) is not None:
-            raise InputError(
-                f"{folder} lies in the collection {enclosing} and is not a collection itself; give {enclosing}"
-            )
+            fact = f"{folder} lies in the collection {enclosing} and is not a collection itself"
+            raise InputError(f"{fact}; give {enclosing}")
         raise InputError(f"{folder} is not a collection yet; make it one: {format_command('init', folder)}")
     return folder
 
@@ -171,10 +170,8 @@ def refuse_read_only(folder: Path, instead: str = "") -> None:
     """
     if not can_write(folder):
         remedy = f"check the permissions of {folder / PLACE}"
-        raise WriteError(
-            f"cannot change the collection {folder}: it is read-only for you, and can only be looked at; "
-            f"{f'{instead}, or {remedy}' if instead else remedy}"
-        )
+        fact = f"cannot change the collection {folder}: it is read-only for you, and can only be looked at"
+        raise WriteError(f"{fact}; {f'{instead}, or {remedy}' if instead else remedy}")
 
 
 def can_write(folder: Path) -> bool:

@@ -97,9 +97,8 @@ def place_picture(picture: Path, target: Path, mode: PlacementMode) -> None:
             if error.errno == errno.ENAMETOOLONG:
                 raise RowError("path that is too long", str(target)) from error
             if mode == "hardlink" and error.errno in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
-                raise InputError(
-                    f"hard links cannot lead from {target} to {picture}, such as to another disk; copy the pictures"
-                ) from error
+                fact = f"hard links cannot lead from {target} to {picture}, such as to another disk"
+                raise InputError(f"{fact}; copy the pictures") from error
             if error.filename == str(picture):
                 raise RowError("unreadable file", error.strerror or "") from error
             raise

@@ -194,9 +194,8 @@ class TagBuffer:
         self._blocks.append(np.array(rows, _TAG))
         self.n_tags += len(rows)
         if self.n_tags > MAX_TAGS:
-            raise InputError(
-                f"{format_path(self.path)} holds more than {MAX_TAGS:,} tags; split it and import the parts"
-            )
+            fact = f"{format_path(self.path)} holds more than {MAX_TAGS:,} tags"
+            raise InputError(f"{fact}; split it and import the parts")
 
     def _make_row(self, item: int, name: str, line: TagLine) -> tuple[Any, ...]:
         label, region = _intern(self.names, name), _intern(self.regions, line.region)

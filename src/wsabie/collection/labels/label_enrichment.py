@@ -54,17 +54,12 @@ def plan_enrichment(
     with begin_read(collection.engine) as connection:
         columns, new_names = _make_plan(connection, knowledge, names, concepts)
     synonyms = group_pairs((row["label_id"], row["name"]) for row in new_names)
-    enrichments = [
-        LabelEnrichment(
-            names[label_id],
-            new.get("wordnet", ""),
-            new.get("language", ""),
-            names[new["parent_id"]] if "parent_id" in new else "",
-            tuple(synonyms.get(label_id, ())),
-        )
-        for label_id, new in columns.items()
-        if new or label_id in synonyms
-    ]
+    enrichments = []
+    for label_id, new in columns.items():
+        if new or label_id in synonyms:
+            parent = names[new["parent_id"]] if "parent_id" in new else ""
+            fields = new.get("wordnet", ""), new.get("language", ""), parent, tuple(synonyms.get(label_id, ()))
+            enrichments.append(LabelEnrichment(names[label_id], *fields))
     return sorted(enrichments)
 
 
@@ -154,14 +149,11 @@ def _fill_columns(knowledge: KnowledgeGraph, row: Row, concept: str) -> Row:
 def _find_broader_labels(knowledge: KnowledgeGraph, concepts: dict[int, str]) -> dict[int, list[int]]:
     """Return up to five more general labels of each label, nearest first."""
     first_labels = {concept: label_id for label_id, concept in reversed(concepts.items())}
-    return {
-        label_id: [
-            first_labels[broader]
-            for broader in knowledge.reach([concept], UP)
-            if broader != concept and broader in first_labels
-        ][:5]
-        for label_id, concept in concepts.items()
-    }
+    broader_labels: dict[int, list[int]] = {}
+    for label_id, concept in concepts.items():
+        broader_concepts = (broader for broader in knowledge.reach([concept], UP) if broader != concept)
+        broader_labels[label_id] = [first_labels[c] for c in broader_concepts if c in first_labels][:5]
+    return broader_labels
 
 
 def _find_synonyms(knowledge: KnowledgeGraph, concepts: Mapping[int, str]) -> dict[str, tuple[int, str]]:

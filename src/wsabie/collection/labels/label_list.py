@@ -100,11 +100,7 @@ def list_labels(
     keys: dict[Order, Callable[[LabelSummary], tuple[object, ...]]] = {
         "items": lambda label: (-label.items, label.id),
         "name": lambda label: (label.name.casefold(), label.name),
-        "accuracy": lambda label: (
-            2 if label.accuracy is None else label.accuracy,
-            -label.reviewed_suggestions,
-            label.id,
-        ),
+        "accuracy": lambda label: (label.accuracy is None, label.accuracy, -label.reviewed_suggestions, label.id),
     }
     matches.sort(key=keys[order])
     return LabelPage(matches[offset : None if k is None else offset + k], len(matches))

@@ -104,9 +104,8 @@ def normalise_language(language: str) -> str:
     """
     language = language.strip()
     if language and not _LANGUAGE.fullmatch(language):
-        raise InputError(
-            f"{language[:40]!r} is not a language code; write two or three letters, as BCP 47 has it: de, zh-Hant"
-        )
+        fact = f"{language[:40]!r} is not a language code"
+        raise InputError(f"{fact}; write two or three letters, as BCP 47 has it: de, zh-Hant")
     return language
 
 
@@ -253,9 +252,8 @@ def set_parent(change: JournalWriter, label_id: int, parent: int | None) -> None
         The parent is below the label.
     """
     if parent is not None and label_id in (parent, *list_ancestors(change.connection, parent)):
-        raise InputError(
-            f"{read_label(change.connection, label_id)['name']!r} would be above itself; choose another parent"
-        )
+        fact = f"{read_label(change.connection, label_id)['name']!r} would be above itself"
+        raise InputError(f"{fact}; choose another parent")
     change.update(labels, {label_id: {"parent_id": parent}})
 
 

@@ -161,10 +161,8 @@ def _select_holdout(examples: TrainingExamples) -> TrainingExamples:
 
 def _require_known_label(truth: Matrix) -> None:
     if not (truth.data > 0).any():
-        raise InputError(
-            "none of the items that are held out to judge a model has a label that other items have; tag more items "
-            "with the same labels"
-        )
+        fact = "none of the items that are held out to judge a model has a label that other items have"
+        raise InputError(f"{fact}; tag more items with the same labels")
 
 
 def _list_current_names(base: LoadedModel, examples: TrainingExamples) -> list[str]:

@@ -177,17 +177,13 @@ def apply_model(
         zero_shot.renew_model(collection, by=by)
         loaded_model = load_model(collection)
         if loaded_model.is_zero_shot and min_precision is not None:
-            raise InputError(
-                f"model {loaded_model.id} suggests by names alone, and nobody knows how often it is right; leave the "
-                "precision out, or tag some items and train"
-            )
+            fact = f"model {loaded_model.id} suggests by names alone, and nobody knows how often it is right"
+            raise InputError(f"{fact}; leave the precision out, or tag some items and train")
         threshold = None if min_precision is None else loaded_model.find_threshold(min_precision)
-        store = feature_store.open_feature_store(collection, loaded_model.extractor)
         options = InferenceOptions(feature_store.Resources(executor, threads, progress), again, k, floor)
-        inference = infer_suggestions(collection, loaded_model, store, options)
+        inference = infer_suggestions(collection, loaded_model, options)
         if not loaded_model.is_zero_shot and (name_model := zero_shot.find_model(collection)) is not None:
-            name_store = feature_store.open_feature_store(collection, name_model.extractor)
-            infer_suggestions(collection, name_model, name_store, options._replace(again=False))  # for free words
+            infer_suggestions(collection, name_model, options._replace(again=False))  # for free words
         item_index.renew_indices(collection, loaded_model.path, progress)
         if inference.items:  # the entry records the inference; suggestions themselves are never undone
             message = f"looked at {inference.items:,} items and suggests {inference.suggestions:,} labels"
@@ -200,10 +196,8 @@ def apply_model(
     return ApplyResult(model_id, inference, coverage, accepted, loaded_model.is_zero_shot)
 
 
-def infer_suggestions(
-    collection: Collection, loaded_model: LoadedModel, store: feature_store.FeatureStore, options: InferenceOptions
-) -> InferenceResult:
-    """Run the inference of `apply_model` on open resources; the caller holds the lock.
+def infer_suggestions(collection: Collection, loaded_model: LoadedModel, options: InferenceOptions) -> InferenceResult:
+    """Run the inference of `apply_model` by an open model; the caller holds the lock.
 
     A killed run continues where it stopped.
     """
@@ -211,6 +205,7 @@ def infer_suggestions(
     item_ids, hashes = _find_new_items(collection, loaded_model.id, points, options.again)
     if not len(item_ids):
         return InferenceResult(0, 0, 0, 0)
+    store = feature_store.open_feature_store(collection, loaded_model.extractor)
     missing = feature_store.extract_missing_features(collection, store, hashes, options.resources)
     assign_bursts(collection, store)
     with begin_read(collection.engine) as connection:

@@ -1,6 +1,6 @@
 """Train on decisions: from scratch, or from the model in use with the changes since."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Literal, NamedTuple
@@ -54,18 +54,16 @@ class RetrainForecast:
 
 def forecast_training(collection: Collection) -> RetrainForecast:
     """Return the mode of the next training; with too few tags it would still be refused."""
-    parent, parent_error = _find_parent(collection, model_registry.load_model_in_use)
+    parent, parent_error = _find_parent(collection)
     plan = plan_training(collection, parent, parent_error)
     with begin_read(collection.engine) as connection:
         n_decisions = training_examples.count_decisions_since(connection, parent.record.last_entry_id if parent else 0)
     return RetrainForecast(n_decisions, plan.method, plan.reason)
 
 
-def _find_parent(
-    collection: Collection, load: Callable[[Collection], model_registry.LoadedModel] = model_registry.load_model
-) -> tuple[model_registry.LoadedModel | None, str]:
+def _find_parent(collection: Collection) -> tuple[model_registry.LoadedModel | None, str]:
     """Return the model in use if it learnt from decisions, or None and the reason why none did."""
-    parent, parent_error = model_registry.find_usable_model(collection, load)
+    parent, parent_error = model_registry.find_usable_model(collection)
     if parent is not None and parent.is_zero_shot:
         return None, f"model {parent.id} knows labels by their names alone"
     return parent, parent_error
@@ -241,7 +239,7 @@ def train_collection_model(
         model = training.save_model(fit, facts)
         figures = training.evaluate(model)
         facts["rejection_reason"] = "" if even_if_worse or parent is None else _explain_decline(figures, parent.id)
-        inference = infer_suggestions(collection, model, store, InferenceOptions(run.resources))
+        inference = infer_suggestions(collection, model, InferenceOptions(run.resources))
         renew_indices(collection, model.path, progress)
         facts |= {"curve": fit.curve.points, "seconds": round(monotonic() - start, 1)}
         training.publish(model.id, facts, figures, by)
@@ -359,9 +357,8 @@ def _check_request(collection: Collection, person_weight: float, epochs: int | N
         raise InputError(f"{epochs} epochs cannot be; give a number from 1 to {MAX_EPOCHS:,}")
     modality = read_modality(collection)
     if modality not in (None, PICTURES.name):
-        raise InputError(
-            f"models of a collection see pictures, and this one holds {modality}; train a model on its files instead"
-        )
+        fact = f"models of a collection see pictures, and this one holds {modality}"
+        raise InputError(f"{fact}; train a model on its files instead")
 
 
 def _open_store(

@@ -35,7 +35,7 @@ from wsabie.collection.merge_proposals.evidence import (
     normalise_rows,
     read_cooccurrence,
 )
-from wsabie.collection.registry.model_registry import NO_MODEL, LoadedModel, find_usable_model, load_model_in_use
+from wsabie.collection.registry.model_registry import NO_MODEL, LoadedModel, find_usable_model
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import WsabieError, require
 from wsabie.core.execution import SILENT, Progress
@@ -123,7 +123,7 @@ def find_proposals(
         Preferred language of targets; "": the most frequent label is the target.
     progress : Progress
     """
-    model, model_error = find_usable_model(collection, load_model_in_use)
+    model, model_error = find_usable_model(collection)
     with begin_read(collection.engine) as connection:
         labels, ranks, exclusions = read_labels_by_frequency(connection)
         cooccurrence = read_cooccurrence(connection, ranks)

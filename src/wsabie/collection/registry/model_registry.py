@@ -157,26 +157,20 @@ class LoadedModel:
         """
         return thresholds.PrecisionCurve(self.holdout_suggestions)
 
-    def find_threshold(self, precision: float) -> thresholds.Threshold:
-        """Find the lowest probabilities whose suggestions reach a precision.
+    @cached_property
+    def find_threshold(self) -> Callable[[float], thresholds.Threshold]:
+        """Cached function from a precision to the lowest probabilities whose suggestions reach it.
 
         Raises
         ------
         InputError
             The precision is not a share, or the held-out suggestions are missing or damaged.
         """
-        return self._find_threshold(precision)
-
-    @cached_property
-    def _find_threshold(self) -> Callable[[float], thresholds.Threshold]:
         return lru_cache(_MAX_CACHED_THRESHOLDS)(self.precision_curve.find_threshold)
 
-    def read_current_labels(self, connection: Connection) -> Int64:
-        """Read the current label ids of the columns; merged labels are followed, -1 is deleted."""
-        return self._current_labels(connection)
-
     @cached_property
-    def _current_labels(self) -> DatabaseCache[Int64]:
+    def read_current_labels(self) -> DatabaseCache[Int64]:
+        """Cached reader of the current label ids of the columns; merged labels are followed, -1 is deleted."""
         return DatabaseCache(self._follow_merges)
 
     def _follow_merges(self, connection: Connection) -> Int64:
@@ -275,16 +269,14 @@ def load_model_in_use(collection: Collection) -> LoadedModel:
     return _loaded_models.get((folder, folder.is_dir()), lambda: load_model(collection, model_id))
 
 
-def find_usable_model(
-    collection: Collection, load: Callable[[Collection], LoadedModel] = load_model
-) -> tuple[LoadedModel | None, str]:
+def find_usable_model(collection: Collection) -> tuple[LoadedModel | None, str]:
     """Return the model in use, or None and the reason why it is unusable."""
     with begin_read(collection.engine) as connection:
         model_id = find_model_in_use(connection)
     if model_id is None:
         return None, NO_MODEL
     try:
-        return load(collection), ""
+        return load_model_in_use(collection), ""
     except InputError as error:
         return None, str(error)
 

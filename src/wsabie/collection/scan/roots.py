@@ -116,10 +116,8 @@ def _check_folder(collection: Collection, path: Path, scanned: Sequence[Path]) -
             raise InputError(f"{folder} is hidden (as {PLACE} is), and what is hidden is not scanned; move it")
         return None
     if enclosing is not None:
-        raise InputError(
-            f"{folder} {'is' if enclosing == folder else 'lies in ' + str(enclosing) + ', which is'} scanned already; "
-            f"run: {format_command('scan', collection.folder)}"
-        )
+        fact = f"{folder} {'is' if enclosing == folder else 'lies in ' + str(enclosing) + ', which is'} scanned already"
+        raise InputError(f"{fact}; run: {format_command('scan', collection.folder)}")
     nested = next((root for root in scanned if root.is_relative_to(folder)), None)
     require(nested is None, f"{folder} holds {nested}, which is scanned already; give folders that lie beside it")
     return folder

@@ -184,15 +184,12 @@ class _ScanRun:
             self.deleted_names = scan_writer.read_deleted_names(connection)
         self.items_by_path = {(item.root, item.path): item for item in items}
         present_counts = Counter(item.root for item in items if item.state != "missing")
-        self.unreachable = tuple(
-            UnreachableRoot(
-                str(entry.root.folder),
-                entry.unreachable_reason or "there is nothing in it",
-                present_counts[entry.root.id],
-            )
-            for entry in contents
-            if entry.unreachable_reason or (not entry.files and present_counts[entry.root.id])
-        )
+        self.unreachable: tuple[UnreachableRoot, ...] = ()
+        for entry in contents:
+            reason, n_present = entry.unreachable_reason, present_counts[entry.root.id]
+            if reason or (not entry.files and n_present):
+                root = UnreachableRoot(str(entry.root.folder), reason or "there is nothing in it", n_present)
+                self.unreachable += (root,)
         self.contents = {entry.root.id: entry for entry in contents}
         unreachable_folders = {entry.folder for entry in self.unreachable}
         self.vanished_items = {

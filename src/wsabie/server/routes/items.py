@@ -84,16 +84,10 @@ def list_items(
     collection: OpenCollection, k: Annotated[int, limit_results(100)], query: Annotated[schemas.ItemQuery, Query()]
 ) -> item_pages.ItemPage:
     """List items that pass a filter, a page at a time."""
-    criteria = query.model_dump(exclude={"ids", "sort", "descending", "cursor"})
+    paging = query.model_dump(include={"sort", "descending", "cursor"})
     ids = None if query.ids is None else tuple(map(int, query.ids.split(",")))
-    return item_pages.read_item_page(
-        collection,
-        ItemFilter(**criteria, ids=ids),
-        sort=query.sort,
-        descending=query.descending,
-        cursor=query.cursor,
-        limit=min(k, MAX_PAGE_SIZE),
-    )
+    criteria = ItemFilter(**query.model_dump(exclude={"ids", *paging}), ids=ids)
+    return item_pages.read_item_page(collection, criteria, **paging, limit=min(k, MAX_PAGE_SIZE))
 
 
 @router.get("/items/{item}")
@@ -186,14 +180,11 @@ def serialize_hit_groups(collection: Collection, groups: Sequence[ItemHitSequenc
     """Convert groups of search hits with one read of the database; items that are gone are left out."""
     item_ids = sorted({item_id for hits in groups for item_id, _, _ in hits})
     items = {item.id: vars(item) for item in item_pages.read_items_by_id(collection, item_ids)}
-    return [
-        [
-            schemas.ScoredItem(**items[item_id], label=label, score=score)
-            for item_id, label, score in hits
-            if item_id in items
-        ]
-        for hits in groups
-    ]
+
+    def serialize(hits: ItemHitSequence) -> list[schemas.ScoredItem]:
+        return [schemas.ScoredItem(**items[n], label=label, score=score) for n, label, score in hits if n in items]
+
+    return list(map(serialize, groups))
 
 
 @search_router.get("/search", response_model=schemas.SearchResult)

@@ -44,8 +44,7 @@ def count_suggestions(
     label: TextFilter = None,
 ) -> schemas.SuggestionCount:
     """Count the waiting suggestions from a probability on."""
-    count = suggestions.count_suggestions_above(collection, min_probability, label)
-    return schemas.SuggestionCount(count=count)
+    return schemas.SuggestionCount(count=suggestions.count_suggestions_above(collection, min_probability, label))
 
 
 @router.post("/suggestions/accept", response_model=schemas.DecisionResult)
