@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wsabie.cli.framework import Options, Settings, option
-from wsabie.cli.shared_options import parse_positive
+from wsabie.cli.shared_options import number_option
 from wsabie.core.errors import InputError
 from wsabie.models.estimator_specs import check_parameter_name
 
@@ -42,12 +42,8 @@ class ShapeOptions(Options, panel="Parameters of the model"):
     loss: Literal["warp", "auc", "owpc", "k-os"] | None = option("warp, auc, owpc or k-os (default: warp).")
     similarity: Literal["dot", "euclidean", "cosine"] | None = option("dot, euclidean or cosine (default: dot).")
     epochs: int | None = option("Passes over the pairs (default: auto, by size).", min=1)
-    learning_rate: float | None = option(
-        "Learning rate of the first epoch (default: auto, by size).", parser=parse_positive, metavar="NUMBER"
-    )
-    max_norm: float | None = option(
-        "Limit on the norm of every row (default: auto, 1.5).", parser=parse_positive, metavar="NUMBER"
-    )
+    learning_rate: float | None = number_option("Learning rate of the first epoch (default: auto, by size).")
+    max_norm: float | None = number_option("Limit on the norm of every row (default: auto, 1.5).")
 
 
 class EstimatorOptions(Options, panel="Parameters of the model"):

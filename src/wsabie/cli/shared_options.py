@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -39,6 +39,8 @@ def parse_positive(text: str) -> float:
     return number
 
 
+number_option = partial(option, parser=parse_positive, metavar="NUMBER")
+"""Declare an option that takes a number above 0."""
 Data = Annotated[
     Path,
     typer.Argument(

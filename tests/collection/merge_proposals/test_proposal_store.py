@@ -42,7 +42,7 @@ def test_stored_proposals_equal_computed_ones(collection: Collection) -> None:
     fresh = refresh_proposals(collection, language="en")
     stored = read_proposals(collection)
     assert stored.proposals == fresh.proposals
-    assert (len(stored.proposals), stored.n_changes) == (fresh.total, 0)
+    assert (len(stored.proposals), stored.changes) == (fresh.total, 0)
     assert ("seagull", ["Möwe"]) in list_shown_proposals(stored)
 
 
@@ -92,7 +92,7 @@ def test_damaged_store_is_ignored(collection: Collection, content: str) -> None:
     tag_items_with_labels(collection, CLEAR)
     refresh_proposals(collection)
     (collection.place / "proposals.json").write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert read_proposals(collection).snapshot is None
+    assert read_proposals(collection).created is None
     assert len(refresh_proposals(collection).proposals) == 3
 
 

@@ -8,6 +8,7 @@ from wsabie.cli.collection import CollectionOptions, PersonOptions
 from wsabie.cli.framework import Report, Scope, Settings, argument, command, option, refuse_options
 from wsabie.cli.output import format_count, print_note, quote_path, show_table
 from wsabie.cli.shared_options import ListedRejectOptions, RejectOptions
+from wsabie.collection.interchange.tag_record import ExportFormat, PlacementMode, StateFilter
 from wsabie.core.errors import InputError, require
 
 
@@ -79,16 +80,12 @@ class TagExportOptions(ListedRejectOptions, CollectionOptions):
     """Options of `wsabie collection export`."""
 
     out: Path | None = argument("File or folder to write; its ending tells: .csv, .jsonl, .json (COCO).", metavar="OUT")
-    kind: Literal["csv", "jsonl", "coco", "imagefolder", "xmp"] | None = option(
-        "Format (default: by the ending of OUT).", flag="--as"
-    )
-    state: Literal["accepted", "rejected", "suggested", "all"] | None = option(
-        "Which tags (default: what is decided; accepted where a format knows no more)."
-    )
+    kind: ExportFormat | None = option("Format (default: by the ending of OUT).", flag="--as")
+    state: StateFilter | None = option("Which tags (default: what is decided; accepted where a format knows no more).")
     label: list[str] | None = option("Only this label; several times.", metavar="LABEL")
     in_folder: str | None = option("Only items in this folder and below it.", flag="--folder", metavar="F")
     min_probability: float = option("Leave out suggestions that are less probable.", 0.0, min=0.0, max=1.0)
-    pictures: Literal["copy", "hardlink", "symlink"] | None = option(
+    pictures: PlacementMode | None = option(
         "Pictures beside imagefolder and coco (default: copies, and none beside coco)."
     )
     beside_originals: bool = option("With xmp: sidecars beside your pictures, in place of OUT.")

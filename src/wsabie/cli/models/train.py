@@ -352,16 +352,11 @@ def _report_training(recipe: "TrainingRecipe", result: "TrainingOutcome", rounds
 
 def _show_trials(facts: JsonObject) -> None:
     """Show the candidates of `AutoRanker` and the one that was kept."""
-    rows = [
-        [
-            find_spec(trial["kind"]).title,
-            f"{trial['ndcg']:.3f}",
-            f"{trial['low']:.3f} to {trial['high']:.3f}",
-            f"{trial['n_bytes'] / 1e6:.1f}",
-            f"{trial['seconds']:.1f}",
-        ]
-        for trial in facts["trials"]
-    ]
+    rows = []
+    for trial in facts["trials"]:
+        quality = f"{trial['ndcg']:.3f}", f"{trial['low']:.3f} to {trial['high']:.3f}"
+        costs = f"{trial['n_bytes'] / 1e6:.1f}", f"{trial['seconds']:.1f}"
+        rows.append([find_spec(trial["kind"]).title, *quality, *costs])
     show_table("held-out rows", ["model", f"nDCG@{facts['list_length']}", "95 % interval", "MB", "seconds"], rows)
     members = f" of {', '.join(facts['members'])}" if "members" in facts else ""
     out.print(f"kept: {find_spec(facts['kind']).title}{members}, the smallest that is as good as the best")

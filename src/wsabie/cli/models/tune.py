@@ -47,9 +47,7 @@ class TuneOptions(shared.DataOptions, TuneClusterOptions):
     allow_overlap: Annotated[shared.AllowOverlap, inputs.ONLY_LABELS] = False
     metric: Literal["MAP", "p@1", "p@10"] = option("MAP, p@1 or p@10.", "MAP", scope=inputs.ONLY_LABELS)
     trials: int | None = option("Trials in all (default: 30, or no limit with --minutes).", min=1)
-    minutes: float | None = option(
-        "Minutes for all trials; the last training comes on top.", parser=shared.parse_positive, metavar="NUMBER"
-    )
+    minutes: float | None = shared.number_option("Minutes for all trials; the last training comes on top.")
     set_: list[str] | None = option("Fix a parameter, or list values to try.", flag="--set", metavar="NAME=VALUE")
     config: Path | None = option("TOML file with parameters, and with a table [space] of what to try.")
     stop_on: str | None = option(

@@ -33,11 +33,8 @@ _MAX_LISTED_LABELS = 3  # labels in the summary of a review
 SORTED = 20_000
 """Largest number of annotations of a label that are sorted; above it all annotations are walked until enough match."""
 _SORT = "-decided"
-_ANNOTATIONS = select(
-    labels.c.id,
-    labels.c.name,
-    *(annotations.c[n] for n in ("region", "state", "origin", "by", "at", "model_id", "score", "probability")),
-).join_from(annotations, labels, labels.c.id == annotations.c.label_id)
+_COLUMNS = ("region", "state", "origin", "by", "at", "model_id", "score", "probability")
+_ANNOTATIONS = select(labels.c.id, labels.c.name, *(annotations.c[n] for n in _COLUMNS)).join_from(annotations, labels)
 
 
 class Decision(NamedTuple):
@@ -421,7 +418,7 @@ def _select_ids(connection: Connection, criteria: AnnotationFilter) -> Query:
 
 def _read_records(connection: Connection, annotation_ids: list[int]) -> tuple[AnnotationRecord, ...]:
     a, i = annotations.c, items.c
-    query = _ANNOTATIONS.add_columns(a.id, a.item_id, i.path).join(items, i.id == a.item_id)
+    query = _ANNOTATIONS.add_columns(a.id, a.item_id, i.path).join(items)
     query = query.where(a.id.in_(annotation_ids)).order_by(a.id.desc())
     return tuple(starmap(AnnotationRecord, connection.execute(query)))
 

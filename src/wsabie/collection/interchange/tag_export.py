@@ -6,7 +6,7 @@ from functools import cache, partial
 from heapq import merge
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Table, and_, func, literal, or_, select, true
 
@@ -19,7 +19,7 @@ from wsabie.collection.folder.collection_file import refuse_read_only
 from wsabie.collection.folder.drafts import note_drafts, remove_collection_drafts
 from wsabie.collection.interchange import picture_export
 from wsabie.collection.interchange.tag_files import write_coco, write_table
-from wsabie.collection.interchange.tag_record import ENDINGS, ExportFormat, PlacementMode, Tag
+from wsabie.collection.interchange.tag_record import ENDINGS, ExportFormat, PlacementMode, StateFilter, Tag
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Progress
@@ -28,8 +28,6 @@ from wsabie.io.tags.tag_writer import write_embedded, write_sidecar
 from wsabie.storage.atomic_files import WriteError, check_writable, create_folder
 from wsabie.storage.output_checks import check_output_paths
 from wsabie.storage.rejects import Rejects
-
-StateFilter = Literal["accepted", "rejected", "suggested", "all"]
 
 _LabelFacts: TypeAlias = tuple[str, str, str, tuple[str, ...], tuple[tuple[str, str], ...]]
 _ROWS = 5000
@@ -91,28 +89,24 @@ def _select_suggested(
     s = suggestions.c
     at = func.coalesce(item_scores.c.scored_at, models.c.created_at)
     facts = (literal("").label("region"), *map(literal, ("suggested", "model", "")), at)
-    return (
-        _select_tags(suggestions, facts, label_ids, where)
-        .outerjoin(item_scores, and_(item_scores.c.model_id == s.model_id, item_scores.c.item_id == s.item_id))
-        .join(labels, labels.c.id == s.label_id)  # suggestions of merged labels wait for the next inference
-        .where(s.model_id == model, s.probability >= min_probability, ~has_decision(), labels.c.merged_into.is_(None))
-    )
+    is_scored = and_(item_scores.c.model_id == s.model_id, item_scores.c.item_id == s.item_id)
+    query = _select_tags(suggestions, facts, label_ids, where).outerjoin(item_scores, is_scored)
+    query = query.join(labels, labels.c.id == s.label_id).where(
+        labels.c.merged_into.is_(None)
+    )  # until the next inference
+    return query.where(s.model_id == model, s.probability >= min_probability, ~has_decision())
 
 
 def _select_tags(
     source: Table, facts: Iterable[tables.Expression], label_ids: list[int], where: tables.Condition
 ) -> tables.Query:
     """Return the query for rows of annotations or suggestions, item by item, with these facts of each."""
-    query = (
-        select(items.c.id, items.c.width, items.c.height, items.c.path, roots.c.path, items.c.hash, source.c.label_id)
-        .add_columns(*facts, models.c.folder, models.c.created_at, source.c.score, source.c.probability)
-        .join_from(source, items, items.c.id == source.c.item_id)
-        .join(roots, roots.c.id == items.c.root_id)
-        .outerjoin(models, models.c.id == source.c.model_id)
-        .where(where)
-        .order_by(source.c.item_id, source.c.label_id)
-    )
-    return query.where(source.c.label_id.in_(label_ids)) if label_ids else query
+    i, s = items.c, source.c
+    query = select(i.id, i.width, i.height, i.path, roots.c.path, i.hash, s.label_id, *facts)
+    query = query.add_columns(models.c.folder, models.c.created_at, s.score, s.probability)
+    query = query.select_from(source.join(items).join(roots).outerjoin(models, models.c.id == s.model_id))
+    query = query.where(where).order_by(s.item_id, s.label_id)
+    return query.where(s.label_id.in_(label_ids)) if label_ids else query
 
 
 def _stream_tags(
@@ -362,10 +356,7 @@ def _make_namer(
 
 def _read_categories(connection: Connection) -> list[JsonObject]:
     parents = labels.alias("parents")
-    query = (
-        select(labels.c.id, labels.c.name, parents.c.name.label("supercategory"))
-        .outerjoin(parents, and_(parents.c.id == labels.c.parent_id, parents.c.merged_into.is_(None)))
-        .where(labels.c.merged_into.is_(None))
-        .order_by(labels.c.id)
-    )
+    is_parent = and_(parents.c.id == labels.c.parent_id, parents.c.merged_into.is_(None))
+    query = select(labels.c.id, labels.c.name, parents.c.name.label("supercategory")).outerjoin(parents, is_parent)
+    query = query.where(labels.c.merged_into.is_(None)).order_by(labels.c.id)
     return [{name: value for name, value in row.items() if value} for row in connection.execute(query).mappings()]

@@ -9,6 +9,7 @@ from wsabie.storage.rejects import RowError
 
 ExportFormat = Literal["csv", "jsonl", "coco", "imagefolder", "xmp"]
 PlacementMode = Literal["copy", "hardlink", "symlink"]
+StateFilter = Literal["accepted", "rejected", "suggested", "all"]
 ENDINGS: dict[str, ExportFormat] = {".csv": "csv", ".jsonl": "jsonl", ".json": "coco"}
 """Format of a file by its suffix."""
 Frame: TypeAlias = tuple[int, int] | None

@@ -44,6 +44,7 @@ _ROUNDED = 1e-12
 # Built once: checking each id as part of a new query takes longer than the query.
 _ITEM_IDS: sa.BindParameter[list[int]] = sa.bindparam("item_ids", expanding=True)
 _SCORED = sa.and_(item_scores.c.item_id == items.c.id, item_scores.c.model_id == sa.bindparam("model"))
+_SCORED_ITEMS = items.outerjoin(item_scores, _SCORED)
 _SUGGESTED = sa.and_(
     suggestions.c.item_id == items.c.id,
     suggestions.c.model_id == sa.bindparam("model"),
@@ -55,11 +56,7 @@ _ROWS = (
         items.c.state, item_scores.c.best_probability, item_scores.c.uncertainty, suggestions.c.probability,
         bursts.c.leader,
     )
-    .select_from(
-        items.outerjoin(item_scores, _SCORED)
-        .outerjoin(suggestions, _SUGGESTED)
-        .outerjoin(bursts, bursts.c.hash == items.c.hash)
-    )
+    .select_from(_SCORED_ITEMS.outerjoin(suggestions, _SUGGESTED).outerjoin(bursts, bursts.c.hash == items.c.hash))
     .where(items.c.id.in_(_ITEM_IDS))
 )  # fmt: skip
 _BURST_ITEMS = (
@@ -436,10 +433,7 @@ def read_item_details(collection: Collection, item_id: int) -> ItemDetails:
 def _read_suggestions(connection: sa.Connection, item_id: int, model: int | None) -> tuple[Suggestion, ...]:
     s, names = suggestions.c, labels.c
     is_viewed = sa.and_(item_scores.c.model_id == s.model_id, item_scores.c.item_id == s.item_id)
-    query = (
-        sa.select(names.id, names.name, s.score, s.probability, item_scores.c.scored_at)
-        .join(labels, names.id == s.label_id)
-        .outerjoin(item_scores, is_viewed)
-        .where(s.model_id == model, s.item_id == item_id, ~decisions.has_decision())
-    )
+    query = sa.select(names.id, names.name, s.score, s.probability, item_scores.c.scored_at)
+    query = query.select_from(suggestions.join(labels).outerjoin(item_scores, is_viewed))
+    query = query.where(s.model_id == model, s.item_id == item_id, ~decisions.has_decision())
     return tuple(starmap(Suggestion, connection.execute(query.order_by(s.probability.desc(), names.name))))

@@ -140,17 +140,12 @@ def find_proposals(
         for step in steps:
             step()
             stage.advance()
-    evidence_by_pair = collector.by_pair
-    exclusions |= {
-        pair
-        for pair, evidence in evidence_by_pair.items()
-        if any(entry.weight <= DIFFERENT_WORDS for entry in evidence)
-    }
-    links = {
-        pair: MergeReason(labels[pair[0]].name, labels[pair[1]].name, score, evidence)
-        for pair, evidence in evidence_by_pair.items()
-        if (score := round(compute_score(evidence), 3)) >= min_score  # the displayed score decides
-    }
+    links: dict[Pair, MergeReason] = {}
+    for pair, evidence in collector.by_pair.items():
+        if any(entry.weight <= DIFFERENT_WORDS for entry in evidence):
+            exclusions.add(pair)
+        if (score := round(compute_score(evidence), 3)) >= min_score:  # the displayed score decides
+            links[pair] = MergeReason(labels[pair[0]].name, labels[pair[1]].name, score, evidence)
     proposals = group_links(labels, links, exclusions, language)
     model_message = "none was in use" if model_error == NO_MODEL else f"it has no space of labels ({model_error})"
     unused_sources = {"model": model_message} if embeddings is None else {}
@@ -191,11 +186,9 @@ def read_labels_by_frequency(connection: Connection) -> tuple[list[LabelCount], 
     Excluded are children and their parents, and what people keep apart; a merged label counts as its target.
     """
     labels, excluded, label_counts = tables.labels.c, tables.merge_exclusions.c, ITEMS_BY_LABEL.subquery()
-    query = (
-        select(labels.id, labels.name, labels.language, func.coalesce(label_counts.c.n, 0), labels.parent_id)
-        .select_from(tables.labels.outerjoin(label_counts, label_counts.c.label_id == labels.id))
-        .where(labels.merged_into.is_(None))
-    )
+    n_items, is_counted = func.coalesce(label_counts.c.n, 0), label_counts.c.label_id == labels.id
+    query = select(labels.id, labels.name, labels.language, n_items, labels.parent_id)
+    query = query.select_from(tables.labels.outerjoin(label_counts, is_counted)).where(labels.merged_into.is_(None))
     rows = sorted(connection.execute(query).all(), key=lambda row: (-row[3], row[0]))
     ranks = {row[0]: i for i, row in enumerate(rows)}
     final_ids = {label_id: label_id for label_id in ranks} | read_merge_targets(connection)
@@ -297,11 +290,12 @@ class ProposalSnapshot:
 
 
 class ProposalStatus(NamedTuple):
-    """Current proposals, journal entries since the comparison, and whether the model has changed."""
+    """Current proposals, facts of the comparison, and whether journal and model have changed since."""
 
-    snapshot: ProposalSnapshot | None
-    n_changes: int
+    created: str | None
+    changes: int
     is_other_model: bool
+    unused_sources: dict[str, str]
     proposals: list[MergeProposal]
 
 
@@ -350,7 +344,7 @@ def read_proposals(collection: Collection) -> ProposalStatus:
     """Return the current proposals; none before the first comparison."""
     snapshot = _load_snapshot(collection)
     if snapshot is None:
-        return ProposalStatus(None, 0, False, [])
+        return ProposalStatus(None, 0, False, {}, [])
     with begin_read(collection.engine) as connection:
         n_entries = connection.scalar(select(func.count()).where(tables.journal.c.id > snapshot.entry)) or 0
         is_other_model = find_model_in_use(connection) not in (None, snapshot.model)
@@ -363,7 +357,7 @@ def read_proposals(collection: Collection) -> ProposalStatus:
         if len(pair) == 2:
             links.setdefault(pair, reason)  # best first
     proposals = group_links(labels, links, exclusions, snapshot.language)
-    return ProposalStatus(snapshot, n_entries, is_other_model, proposals)
+    return ProposalStatus(snapshot.created, n_entries, is_other_model, snapshot.unused_sources, proposals)
 
 
 _read_cached_labels, _snapshots = DatabaseCache(read_labels_by_frequency), FileCache[ProposalSnapshot](2)

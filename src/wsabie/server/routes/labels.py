@@ -59,14 +59,7 @@ def list_proposals(
     for proposal, group in zip(proposals, groups, strict=True):
         target, *labels = (_illustrate(label, thumbnails) for label in group)
         documents.append(proposal._asdict() | {"target": target, "labels": labels})
-    return {
-        "created": stored.snapshot.created if stored.snapshot else None,
-        "changes": stored.n_changes,
-        "is_other_model": stored.is_other_model,
-        "unused_sources": stored.snapshot.unused_sources if stored.snapshot else {},
-        "total": len(stored.proposals),
-        "proposals": documents,
-    }
+    return stored._asdict() | {"total": len(stored.proposals), "proposals": documents}
 
 
 @router.post("/labels/merge")

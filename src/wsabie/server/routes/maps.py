@@ -30,7 +30,7 @@ MapVersion = Annotated[str | None, Query(max_length=100, description="Version of
 _BYTES_RESPONSE: dict[int | str, JsonObject] = {200: {"content": {"application/octet-stream": {}}}}
 _GRID_SIDE = 65_535
 _CACHE_SIZE = 2  # maps of a collection: PCA and UMAP
-_plain_cache, _gzip_cache = FileCache[bytes](_CACHE_SIZE), FileCache[bytes](_CACHE_SIZE)
+_position_cache = FileCache[bytes](2 * _CACHE_SIZE)  # plain and compressed
 
 
 @router.get("", response_model=schemas.MapStatus)
@@ -52,13 +52,11 @@ def get_item_positions(
     """Return item ids and positions as bytes: n, n differences of ids, n pairs within the box."""
     projection = _build_requested_map(collection, method, version)
 
-    def pack_plain() -> bytes:
-        return _plain_cache.get(projection.version, lambda: pack_positions(projection))
+    def pack(compress: bool) -> bytes:
+        make = (lambda: _compress(pack(False))) if compress else (lambda: pack_positions(projection))
+        return _position_cache.get((projection.version, compress), make)
 
-    def pack_compressed() -> bytes:
-        return _gzip_cache.get(projection.version, lambda: gzip.compress(pack_plain(), 1, mtime=0))
-
-    return _answer_bytes(request, projection.version, pack_plain, pack_compressed)
+    return _answer_bytes(request, projection.version, pack)
 
 
 @router.get("/labels", response_model=schemas.LabelPositions)
@@ -80,7 +78,7 @@ def get_item_colours(
     """Return colours of items for a label: 1 rejected, 2 accepted, 3 to 255 by suggested probability."""
     content = pack_values(*item_map.colour_items(collection, label))
     version = hashlib.sha256(content).hexdigest()[:16]
-    return _answer_bytes(request, version, lambda: content, lambda: gzip.compress(content, 1, mtime=0))
+    return _answer_bytes(request, version, lambda compress: _compress(content) if compress else content)
 
 
 def compute_box(coordinates: Float32) -> schemas.Box:
@@ -126,14 +124,15 @@ def _build_requested_map(collection: Collection, method: item_map.Method, versio
     return projection
 
 
-def _answer_bytes(
-    request: Request, version: str, make_plain: Callable[[], bytes], make_compressed: Callable[[], bytes]
-) -> Response:
+def _compress(content: bytes) -> bytes:
+    return gzip.compress(content, 1, mtime=0)
+
+
+def _answer_bytes(request: Request, version: str, pack: Callable[[bool], bytes]) -> Response:
     """Answer with cacheable bytes, built only if needed, and compressed if the client takes gzip."""
     tag = f'"{version}"'
     headers = {"etag": tag, "cache-control": "private, no-cache", "vary": "accept-encoding"}
     if has_current_copy(request, tag):
         return Response(status_code=304, headers=headers)
-    content = make_compressed() if can_gzip(request) else make_plain()
     headers |= {"content-encoding": "gzip"} if can_gzip(request) else {}
-    return Response(content, media_type="application/octet-stream", headers=headers)
+    return Response(pack(can_gzip(request)), media_type="application/octet-stream", headers=headers)
