@@ -106,8 +106,7 @@ class TerminalProgress:
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[_Bar]:
-        bars = ProgressLine(console=err)
-        with bars:
+        with ProgressLine(console=err) as bars:
             total_text = f"/{total:,}" if total is not None else ""
             fields: dict[str, Any] = {"all": total_text, "unit": unit, "pace": _format_pace, "figures": ""}
             bar = _Bar(bars, bars.add_task(escape_line(name), total=total, **fields))

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from wsabie.cli.framework import Options, Scope, Settings, list_stated, option
+from wsabie.cli.inputs import open_data
 from wsabie.cli.output import TerminalProgress, print_note, show_json
 from wsabie.core.errors import InputError
 from wsabie.core.execution import Executor, ProcessExecutor, SerialExecutor
@@ -186,6 +187,10 @@ class DataOptions(RejectOptions):
         flag="--format",
         metavar="NAME",
     )
+
+    def open_data(self, path: Path, rejects: Rejects, *selection: Any, **reading: Any) -> "Source":
+        """Open the source at a path, in the stated format, as `inputs.open_data` does."""
+        return open_data(path, rejects, *selection, data_format=self.data_format, **reading)
 
 
 class ThreadOptions(Options, panel="Machine"):

@@ -32,7 +32,7 @@ def list_shown_proposals(status: ProposalStatus) -> list[tuple[str, list[str]]]:
 
 def test_unread_collection_has_no_stored_proposals(collection: Collection) -> None:
     tag_items_with_labels(collection, CLEAR)
-    assert read_proposals(collection) == ProposalStatus(None, 0, False, [])
+    assert read_proposals(collection) == ProposalStatus(None, 0, False, {}, [])
 
 
 def test_stored_proposals_equal_computed_ones(collection: Collection) -> None:
@@ -59,7 +59,7 @@ def test_stored_proposals_follow_merges_renames_and_exclusions(collection: Colle
     label_list.edit_label(collection, "TREE", "eve", name="Baum")
     status = read_proposals(collection)
     assert list_shown_proposals(status) == [("Tree", ["tree", "Baum"])]
-    assert status.n_changes == 3
+    assert status.changes == 3
     assert {reason.second for reason in status.proposals[0].reasons} == {"tree", "TREE"}  # as they were called then
     merge_names(collection, ["tree"], "Tree")
     assert list_shown_proposals(read_proposals(collection)) == [("Tree", ["Baum"])]

@@ -140,7 +140,7 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
 
     modality: ModalityName | None = "documents" if options.kind == "text" and src.is_dir() else None
     labels = "auto" if options.extractor is None else inputs.choose_label_source(src, None, modality)
-    open_data = partial(inputs.open_data, src, modality=modality, items=options.items, data_format=options.data_format)
+    open_data = partial(options.open_data, src, modality=modality, items=options.items)
     try:
         source = open_data(rejects, labels)
     except InputError:
@@ -223,7 +223,7 @@ def _write_map_rows(options: FeaturesOptions, src: Path) -> Report:
         refuse_foreign_files(folder)  # leftovers of a stopped save are allowed
     with options.collect_rejects() as rejects:
         width = None if existing is None else existing.n_features_in_
-        rows = inputs.open_data(src, rejects, n_features=width, data_format=options.data_format)
+        rows = options.open_data(src, rejects, n_features=width)
         if not inputs.is_table(rows):
             hint = inputs.format_features_hint(rows, src)
             raise InputError(f"{src} holds {rows.modality} and kpca takes rows of features; {hint}")

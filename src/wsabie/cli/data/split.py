@@ -83,7 +83,7 @@ def _split_rows(options: SplitOptions) -> Report:
         yield from _split_labels(options, files)
         return
     with options.collect_rejects() as rejects:
-        source = inputs.open_data(options.data, rejects, data_format=options.data_format)
+        source = options.open_data(options.data, rejects)
         rows = inputs.make_label_table(source)
         if options.rows.drop_near is not None:
             _require_rows(source, options.data, "--drop-near compares features")
@@ -191,7 +191,7 @@ def _split_labels(options: SplitOptions, files: dict[str, Path]) -> Report:
 
     folder, shares = options.out, (options.valid or 0.0, 1.0 if options.test is None else options.test)
     with options.collect_rejects() as rejects:
-        source = inputs.open_data(options.data, rejects, data_format=options.data_format)
+        source = options.open_data(options.data, rejects)
         rows = _require_rows(source, options.data, "--by one-label deals out the labels of rows")
         sides = split_labels(rows, *shares, options.seed, options.rows.min_labels or 2)
         _refuse_older_files(files, list(sides))

@@ -231,8 +231,7 @@ def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") ->
     with options.collect_rejects() as rejects:
         for path in paths:
             if query_kind.n_features and path.exists():
-                width, data_format = query_kind.n_features, options.data_format
-                source = inputs.open_data(path, rejects, "none", width, modality, data_format=data_format)
+                source = options.open_data(path, rejects, "none", query_kind.n_features, modality)
                 aligned = annotator.rows(query, source, **options.resources(rejects=rejects))
                 inputs.report_unknown_features(aligned, path)
                 add(aligned.rows.ids, aligned.rows.X)

@@ -192,12 +192,11 @@ def _compare_rows(options: CompareOptions) -> None:
     folder = choose_folder(options.keep, data, settings)
     siblings = match_data_siblings(options.labels, data)
     with options.collect_rejects() as rejects:
-        source = inputs.open_data(data, rejects, items=items, data_format=options.data_format)
+        source = options.open_data(data, rejects, items=items)
         options.features.refuse_rows(source, data)
         test_source, width = None, inputs.find_width(source)
         if test is not None:
-            reading: Settings = {"n_features": width, "default_items": items, "data_format": options.data_format}
-            test_source = inputs.open_data(test, rejects, **reading)
+            test_source = options.open_data(test, rejects, n_features=width, default_items=items)
         train, valid, test_table, extractor = _extract_sides(options, source, test_source, rejects)
         with open_result_store(folder, options.keep, with_models=report is not None) as store:
             limits = options.pick("min_rows", "allow_overlap") | {"unknown_pairs": test_table.unknown_pairs}

@@ -203,8 +203,7 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
 def _read_rows(options: EvaluateOptions, annotator: "Annotator", resources: Settings) -> "AlignedTable":
     """Read the rows with known labels; refuse training data."""
     model, data, width = options.model, options.data, annotator.model.n_features_in_
-    reading = inputs.get_read_options(annotator.facts) | {"data_format": options.data_format}
-    source = inputs.open_data(data, resources["rejects"], n_features=width, **reading)
+    source = options.open_data(data, resources["rejects"], n_features=width, **inputs.get_read_options(annotator.facts))
     if not options.allow_overlap:
         _refuse_training_data(annotator, source, data)
     aligned = inputs.align_rows(annotator, model, source, **resources)
@@ -264,7 +263,7 @@ def _read_excluded_labels(
     from wsabie.io.alignment import look_up_labels
 
     data = options.data
-    table = inputs.make_label_table(inputs.open_data(exclude, rejects, data_format=options.data_format))
+    table = inputs.make_label_table(options.open_data(exclude, rejects))
     labels = look_up_labels(table, rows.ids, rows.label_names)
     require(labels.nnz > 0, f"no row of {data} has a label in {exclude}; give the training data of the same split")
     n_excluded = int((labels.multiply(rows.Y > 0)).nnz)
@@ -279,7 +278,7 @@ def _read_propensities(options: EvaluateOptions, data: Path, rows: "FeatureTable
     from wsabie.io.alignment import align_table
     from wsabie.io.records import count_labels
 
-    table = inputs.make_label_table(inputs.open_data(data, rejects, data_format=options.data_format))
+    table = inputs.make_label_table(options.open_data(data, rejects))
     counts = count_labels(align_table(table, rows.label_names).rows)
     require(bool(counts.any()), f"no row of {data} has a label of the model; give the data that it was trained on")
     return compute_propensities(counts, len(table))

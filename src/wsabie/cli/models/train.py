@@ -297,14 +297,12 @@ def _open_sources(
         source = shards = open_shards(options.data)
         width: int | None = shards.n_features
     else:
-        settings: Settings = {"image_label": image_label, "data_format": options.data_format}
-        source = data = inputs.open_data(options.data, rejects, options.tags, items=items, **settings)
+        source = data = options.open_data(options.data, rejects, options.tags, items=items, image_label=image_label)
         _require_regions(image_label, options.data, data)
         width = inputs.find_width(data)
     options.features.refuse_rows(source, options.data)
     if options.valid is not None:
-        settings = {"n_features": width, "default_items": items, "image_label": image_label}
-        valid = inputs.open_data(options.valid, rejects, data_format=options.data_format, **settings)
+        valid = options.open_data(options.valid, rejects, "auto", width, default_items=items, image_label=image_label)
         _require_regions(image_label, options.valid, valid)
     return source, valid
 

@@ -100,11 +100,10 @@ def _tune_model(options: TuneOptions) -> Report:
     )
     _check_folders(options, recipe, WORK_FILES, paths)
     with options.collect_rejects() as rejects:
-        reading: Settings = {"data_format": options.data_format}
-        source = inputs.open_data(options.data, rejects, **reading)
+        source = options.open_data(options.data, rejects)
         options.features.refuse_rows(source, options.data)
-        reading["n_features"] = inputs.find_width(source)
-        valid, test = (None if path is None else inputs.open_data(path, rejects, **reading) for path in paths[1:])
+        width = inputs.find_width(source)
+        valid, test = (None if path is None else options.open_data(path, rejects, "auto", width) for path in paths[1:])
         run = make_work_context(rejects, recipe.threads, options.ray, *paths)
         result = tune_model(source, valid, test, plan, recipe, run)
     if result.test_table is not None:
