@@ -1,17 +1,13 @@
 """`wsabie index`: an index of a model's labels."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from wsabie.cli.framework import JsonObject, Report, command, option
 from wsabie.cli.inputs import load_annotator, read_model_rows
 from wsabie.cli.output import out, print_note, show_table
 from wsabie.cli.shared_options import DataOptions, Model, RecallTarget, SeededThreadOptions
 from wsabie.core.errors import require
-
-if TYPE_CHECKING:
-    from wsabie.core.arrays import Matrix
-    from wsabie.models.annotators import Annotator
 
 
 class IndexOptions(DataOptions, SeededThreadOptions):
@@ -35,7 +31,13 @@ def index(options: IndexOptions) -> Report:
     model, kind, recall = options.model, options.kind, options.recall
     annotator = load_annotator(model, options.threads)
     require_indexable(annotator, kind)  # refuses before data are read
-    X = None if options.queries is None else _read_queries(options, annotator, options.queries)
+    X = None
+    if options.queries is not None:
+        with options.collect_rejects() as rejects:
+            resources = options.resources(rejects=rejects)
+            queries = read_model_rows(annotator, model, options.queries, resources, "none", options.data_format)
+        require(len(queries) > 0, f"{options.queries} has no row to measure on; give data that the model takes")
+        X = queries.X
     index = index_labels(annotator, kind=kind, recall=recall, X=X, seed=options.seed, folder=model)
     facts = index.facts()
     yield {"model": model, "target_recall": recall, **facts, "curve": index.curve}
@@ -49,15 +51,6 @@ def index(options: IndexOptions) -> Report:
     out.print(_format_gain(facts, recall))
     if facts["milliseconds"] > 0.9 * facts["exact_milliseconds"]:
         print_note(f"the index saves no time: delete {model / FOLDER} to search exactly again")
-
-
-def _read_queries(options: IndexOptions, annotator: "Annotator", queries: Path) -> "Matrix":
-    """Read the rows to measure on."""
-    with options.collect_rejects() as rejects:
-        resources = options.resources(rejects=rejects)
-        rows = read_model_rows(annotator, options.model, queries, resources, "none", options.data_format)
-    require(len(rows) > 0, f"{queries} has no row to measure on; give data that the model takes")
-    return rows.X
 
 
 def _format_gain(facts: JsonObject, requested_recall: float) -> str:
