@@ -180,10 +180,8 @@ class ProcessExecutor(Executor):
                 while futures:
                     yield futures.popleft().result()
             except BrokenProcessPool as error:
-                raise WorkerError(
-                    f"one of {self.workers} worker processes was killed, perhaps for want of memory; "
-                    "run again with fewer workers"
-                ) from error
+                problem = f"one of {self.workers} worker processes was killed, perhaps for want of memory"
+                raise WorkerError(f"{problem}; run again with fewer workers") from error
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
 

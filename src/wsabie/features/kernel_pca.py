@@ -320,10 +320,8 @@ class KernelPca(SavedObject):
             Something else, or arrays that do not belong together.
         """
         if state.kind != KIND:
-            raise ModelFolderError(
-                f"this is a {state.kind!r} and no map of kernel components; give the folder that `wsabie features "
-                "kpca` saved beside its file"
-            )
+            problem = f"this is a {state.kind!r} and no map of kernel components"
+            raise ModelFolderError(f"{problem}; give the folder that `wsabie features kpca` saved beside its file")
         with raise_damaged_state("this map of kernel components"):
             fields, tensors = read_config(KernelPcaConfig, state.config), state.tensors
             check_parameters(cls, fields.parameters)

@@ -222,10 +222,8 @@ def _align_width(
             return replace(rows, X=csr_matrix((X.data, X.indices, X.indptr), (len(rows), n_features))), 0
         truncated = X[:, :n_features]
         return replace(rows, X=truncated), int(X.nnz - truncated.nnz)
-    raise InputError(
-        f"the data has {width:,} features but the model takes {n_features:,}; give data made in the same "
-        "way as the training data"
-    )
+    problem = f"the data has {width:,} features but the model takes {n_features:,}"
+    raise InputError(f"{problem}; give data made in the same way as the training data")
 
 
 def _select_dense_columns(rows: FeatureTable, feature_names: Sequence[str]) -> Matrix:

@@ -227,10 +227,8 @@ def _refuse_unread(head: DataHead, modality: ModalityName | None) -> None:
 
 def _make_unknown_error(path: Path, head: DataHead) -> InputError:
     if data_formats.is_ranking(head):
-        return InputError(
-            f"{path} holds queries (qid:) with grades of relevance, and no labels; leave the column qid: out if the "
-            "first numbers are labels"
-        )
+        problem = f"{path} holds queries (qid:) with grades of relevance, and no labels"
+        return InputError(f"{problem}; leave the column qid: out if the first numbers are labels")
     if advice := describe_tool(path, head.content):
         return InputError(advice)
     if program := next((name for mark, name in _BINARIES if head.content[: len(mark)] == mark), None):
@@ -275,10 +273,8 @@ def open_row_stream(
         return stream
     rows = open_source(path, data_format=data_format, rejects=rejects, progress=progress)
     if not isinstance(rows, FeatureTable):
-        raise InputError(
-            f"{path} holds {rows.modality}, and shards hold rows; extract features first with wsabie features, and "
-            "give the file that it writes"
-        )
+        problem = f"{path} holds {rows.modality}, and shards hold rows"
+        raise InputError(f"{problem}; extract features first with wsabie features, and give the file that it writes")
     return InMemoryStream(path, rows)
 
 

@@ -112,10 +112,8 @@ def _refuse_other_kind(file: Path, kind: OutputKind) -> None:
     start = head.lstrip().lower()
     is_same_kind = beginnings.match(start) if isinstance(beginnings, re.Pattern) else start.startswith(beginnings)
     if head and not is_same_kind:
-        raise InputError(
-            f"cannot write {file}: the file that is there is not {kind_name} and would be lost; give another name, or "
-            "move it away"
-        )
+        problem = f"cannot write {file}: the file that is there is not {kind_name} and would be lost"
+        raise InputError(f"{problem}; give another name, or move it away")
 
 
 def refuse_unknown_files(folder: Path, ours: str) -> None:
@@ -135,7 +133,5 @@ def refuse_unknown_files(folder: Path, ours: str) -> None:
         names = sorted(path.name for path in folder.iterdir())
     foreign_names = [name for name in names if not (re.fullmatch(ours, name) or _DRAFT.fullmatch(name))]
     if foreign_names:
-        raise InputError(
-            f"{folder} holds {foreign_names[0]!r}, which is not of this command's making and would be lost; give the "
-            "result another name, or move that away"
-        )
+        problem = f"{folder} holds {foreign_names[0]!r}, which is not of this command's making and would be lost"
+        raise InputError(f"{problem}; give the result another name, or move that away")

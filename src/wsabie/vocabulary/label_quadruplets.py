@@ -183,10 +183,8 @@ def check_relations(relations: npt.ArrayLike, n_labels: int) -> Int32:
     """
     pairs = np.asarray(relations)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs) or pairs.dtype.kind not in "iu":
-        raise InputError(
-            f"relations are of shape {pairs.shape} and {pairs.dtype}; give pairs of whole numbers, the label of the "
-            "object and that of the part"
-        )
+        problem = f"relations are of shape {pairs.shape} and {pairs.dtype}"
+        raise InputError(f"{problem}; give pairs of whole numbers, the label of the object and that of the part")
     outside = np.flatnonzero(((pairs < 0) | (pairs >= n_labels)).any(axis=1))
     if len(outside):
         raise InputError(f"relation {tuple(pairs[outside[0]].tolist())} names a label outside 0 to {n_labels - 1}")
@@ -243,7 +241,5 @@ def _refuse_empty(relations: Int32, counts: Int64, sizes: Int64) -> None:
         f"{object_label} (pictures: {sizes[object_label]}) and {part_label} ({sizes[part_label]})"
         for object_label, part_label in empty[:3].tolist()
     )
-    raise InputError(
-        f"{len(empty)} of {len(relations)} relations have no two different pictures, such as labels {examples}; "
-        "leave them out (split_quadruplets lists them)"
-    )
+    problem = f"{len(empty)} of {len(relations)} relations have no two different pictures, such as labels {examples}"
+    raise InputError(f"{problem}; leave them out (split_quadruplets lists them)")

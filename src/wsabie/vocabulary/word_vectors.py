@@ -82,10 +82,8 @@ class WordVectors:
 
     def __init__(self, words: Sequence[str], table: Float32, skipped: dict[str, int] | None = None) -> None:
         if table.ndim != 2 or table.dtype != np.float32 or len(table) != len(words):
-            raise InputError(
-                f"{len(words):,} words do not fit a table of {table.dtype} and shape {table.shape}; give one float32 "
-                "vector a word"
-            )
+            problem = f"{len(words):,} words do not fit a table of {table.dtype} and shape {table.shape}"
+            raise InputError(f"{problem}; give one float32 vector a word")
         self.words, self.table, self.skipped = words, table, skipped or {}
 
     def __len__(self) -> int:

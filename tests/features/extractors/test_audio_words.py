@@ -14,7 +14,7 @@ from wsabie.core.execution import ProcessExecutor
 from wsabie.features.base.codebook import Codebook
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors import audio_words
-from wsabie.features.extractors.audio_words import REASONS, AudioCodebooks, EncodedAudio, MfccWords, SaiWords
+from wsabie.features.extractors.audio_words import AudioCodebooks, EncodedAudio, MfccWords, SaiWords
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.rejects import Rejects
 
@@ -190,7 +190,6 @@ def test_unreadable_sounds_are_listed(content: bytes | Path, reason: str) -> Non
     rows = words.transform(ItemList(Path("here"), [*source.items, Item("bad", content, ())], "sounds"), rejects=rejects)
     assert len(rows) == 5
     assert [(where, why) for where, why, _ in rejects.listed] == [("bad", reason)]
-    assert reason in REASONS
 
 
 @pytest.mark.parametrize("rate", [250_000, 384_000, 500_000])

@@ -130,10 +130,8 @@ def learn_codebook(
     distinct = np.unique(np.ascontiguousarray(blocks, np.float32), axis=0)
     n_words = suggest_codebook_size(len(distinct)) if n_words is None else n_words
     if len(distinct) < n_words:
-        raise InputError(
-            f"the sample has {len(distinct):,} distinct blocks, fewer than the {n_words:,} visual words asked for; "
-            "ask for fewer words or give more pictures"
-        )
+        problem = f"the sample has {len(distinct):,} distinct blocks, fewer than the {n_words:,} visual words asked for"
+        raise InputError(f"{problem}; ask for fewer words or give more pictures")
     sample = distinct[np.random.default_rng(seed).permutation(len(distinct))]
     lengths = float(np.einsum("nd,nd->", sample, sample, dtype=np.float64))
     centres, error = sample[:n_words].copy(), np.inf

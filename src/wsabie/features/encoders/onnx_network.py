@@ -102,10 +102,8 @@ class OnnxContent:
         with explain_read_errors(path):
             require(path.is_file(), f"there is no ONNX file at {path}; give the file of an image encoder")
             if not 0 < path.stat().st_size <= MAX_BYTES:
-                raise InputError(
-                    f"{path} has {path.stat().st_size:,} bytes, and an ONNX file has 1 to {MAX_BYTES:,}; "
-                    "give another export of the encoder"
-                )
+                problem = f"{path} has {path.stat().st_size:,} bytes, and an ONNX file has 1 to {MAX_BYTES:,}"
+                raise InputError(f"{problem}; give another export of the encoder")
             length = path.stat().st_size
             content = np.frombuffer(path.read_bytes(), np.uint8)
             if len(content) != length:
@@ -171,10 +169,8 @@ class OnnxNetwork:
         with ITEM_MEMORY.share(n_bytes):
             out = self.run(pixels, mean, deviation)
         if trial and len(out) != trial.width:
-            raise InputError(
-                f"the ONNX model gives {trial.width:,} numbers for one picture and {len(out):,} for another; "
-                "give a model whose output has one width"
-            )
+            problem = f"the ONNX model gives {trial.width:,} numbers for one picture and {len(out):,} for another"
+            raise InputError(f"{problem}; give a model whose output has one width")
         if not np.isfinite(out).all():
             raise UnreadableItemError(NOT_FINITE)
         return out
@@ -267,10 +263,8 @@ def build_opening_error(model: OnnxContent, error: Exception) -> InputError:
 
 def _read_input(inputs: list[Any], side: int | None) -> NetworkInput:
     if len(inputs) != 1:
-        raise InputError(
-            f"the ONNX model has {len(inputs)} inputs ({', '.join(node.name for node in inputs[:5])}); "
-            "give an image encoder, which has one"
-        )
+        problem = f"the ONNX model has {len(inputs)} inputs ({', '.join(node.name for node in inputs[:5])})"
+        raise InputError(f"{problem}; give an image encoder, which has one")
     (node,) = inputs
     shape, dtype = list(node.shape), _TYPES.get(node.type)
     fixed_sizes = [size if isinstance(size, int) and size > 0 else None for size in shape]

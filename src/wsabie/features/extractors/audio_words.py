@@ -31,18 +31,6 @@ from wsabie.features.images.image_decoder import open_image_stream
 from wsabie.io.records import Item, ItemSource
 from wsabie.storage.schema_validation import check_array
 
-REASONS = (
-    "not a sound",
-    "damaged sound",
-    "too short",
-    "too many channels",
-    "sampling rate out of range",
-    "no finite samples",
-    "empty file",
-    "unreadable file",
-)
-"""Possible reasons of an `UnreadableItemError` of a sound."""
-
 RATES = (1_000, 192_000)
 PIECE_SECONDS = 30.0
 """Length of the pieces in which sounds are processed, so that memory does not grow with their length."""

@@ -29,9 +29,6 @@ from wsabie.kernels.text import word_counts
 from wsabie.storage.column_files import compute_offsets
 from wsabie.vocabulary.label_names import has_excessive_marks
 
-REASONS = ("too long", "not UTF-8", "no words", "empty file", "unreadable file")
-"""Possible reasons of an `UnreadableItemError` of a document."""
-
 _LETTER = re.compile(rb"[0-9a-z_\x80-\xff]")
 _ASSIGNED = range(0x80, 0x40000)  # no letter or mark lies beyond but selectors of variants, which no word needs
 
@@ -71,7 +68,7 @@ def decode_text(item: Item) -> bytearray:
     Raises
     ------
     UnreadableItemError
-        With one of `REASONS`.
+        "too long", "not UTF-8", "no words", "empty file" or "unreadable file".
     """
     content = item.full_content if isinstance(item.full_content, bytes) else _read_file(item.full_content)
     if len(content) > MAX_DOCUMENT_BYTES:
@@ -355,10 +352,8 @@ class BagOfWords(WordExtractor):
         require(n_read > 0, format_nothing_readable(source, context.rejects))
         words, _ = counter.most_frequent(self._count_columns(), min_count=self.min_count)
         if not len(words):
-            raise InputError(
-                f"no word is found {self.min_count} times in the documents of {source.path}; give more documents, or "
-                "a lower min_count (wsabie features text --min-count)"
-            )
+            problem = f"no word is found {self.min_count} times in the documents of {source.path}"
+            raise InputError(f"{problem}; give more documents, or a lower min_count (wsabie features text --min-count)")
         self.words_, self.missed_ = words, counter.missed
 
     def _iterate_texts(self, source: ItemSource, context: WorkContext) -> Iterator[bytearray]:

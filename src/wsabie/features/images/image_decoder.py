@@ -25,7 +25,6 @@ from wsabie.core.memory_budget import ITEM_MEMORY
 from wsabie.features.images import image_scaling
 from wsabie.io.image_errors import explain_decoding_error, is_truncated, refuse_exhausted_handles
 from wsabie.io.image_inspection import ImageStructure, inspect_image, open_picture, silence_decoders
-from wsabie.io.modalities import PICTURES
 from wsabie.io.regions import OUTSIDE, Box, ItemContent, Region, RegionCrop
 
 _NARROW = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}  # bytes a pixel; others have 4
@@ -39,22 +38,6 @@ _BUFFERS = 6 << 20  # buffers
 _BLOCK = 32  # of a JPEG picture, which is decoded in whole blocks
 _PLAIN_STRIPS = ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "tiff_deflate")
 NOT_FINITE = "no finite features"  # of a network
-TOO_LARGE = "too much memory"
-TURNED = "region of a picture that lies on its side"
-REASONS = (
-    "not a picture",
-    PICTURES.unsupported_reason,
-    "truncated picture",
-    "damaged picture",
-    "empty file",
-    "too many pixels",
-    TOO_LARGE,
-    "unreadable file",
-    OUTSIDE,
-    TURNED,
-    NOT_FINITE,
-)
-"""Possible reasons of an `UnreadableItemError` of a picture."""
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -184,7 +167,8 @@ def decode_image(content: ItemContent, *, size: int = 256, max_pixels: int = 64_
     Raises
     ------
     UnreadableItemError
-        With one of `REASONS`.
+        "not a picture", "unsupported picture format", "truncated picture", "damaged picture", "empty file",
+        "unreadable file", "too many pixels", "too much memory", or of a region that it lies outside the picture.
 
     Examples
     --------
@@ -258,7 +242,7 @@ def read_header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> ImageHead
     Raises
     ------
     UnreadableItemError
-        With one of `REASONS`.
+        With a reason of `decode_image`.
 
     Examples
     --------
@@ -326,7 +310,7 @@ def _reserve_memory(n_bytes: int) -> Iterator[None]:
         return
     if n_bytes > read_limits().picture_bytes:
         raise UnreadableItemError(
-            TOO_LARGE, str(make_limit_error("picture_bytes", f"decoding takes {n_bytes:,} bytes", n_bytes))
+            "too much memory", str(make_limit_error("picture_bytes", f"decoding takes {n_bytes:,} bytes", n_bytes))
         )
     with ITEM_MEMORY.share(n_bytes):
         yield
@@ -367,7 +351,8 @@ def _crop_region(
     """Crop a region of a picture, perhaps scaled down, of full upright size `width` x `height`."""
     frame = region.frame or (width, height)
     if frame == (height, width) != (width, height):
-        raise UnreadableItemError(TURNED, f"stated {frame[0]:g} x {frame[1]:g}, upright {width} x {height}")
+        detail = f"stated {frame[0]:g} x {frame[1]:g}, upright {width} x {height}"
+        raise UnreadableItemError("region of a picture that lies on its side", detail)
     box = region.box.intersect(Box(0, 0, *frame))
     if box.area == 0:
         raise UnreadableItemError(OUTSIDE, f"the picture has {width} x {height} pixels")

@@ -106,10 +106,8 @@ def read_metadata_attributes(path: Path, *, kinds: Sequence[str] | None = None, 
     columns = dict.fromkeys(name for row in rows for name in row.cells)
     id_column = next((name for name in _ID_COLUMNS if name in columns), None)
     if rows and id_column is None:
-        raise InputError(
-            f"{path} has no column {' or '.join(map(repr, _ID_COLUMNS))} (it has "
-            f"{format_column_names(columns)}); name the items in one"
-        )
+        problem = f"{path} has no column {' or '.join(map(repr, _ID_COLUMNS))} (it has {format_column_names(columns)})"
+        raise InputError(f"{problem}; name the items in one")
     kind_names = [name for name in columns if name not in (*_ID_COLUMNS, *RESERVED)] if kinds is None else list(kinds)
     if missing := [name for name in kind_names if name not in columns]:
         raise InputError(f"{path} has no column {missing[0]!r}; it has {format_column_names(columns)}")

@@ -96,10 +96,8 @@ def _iterate_paragraphs(file: Path) -> Iterator[tuple[int, Paragraph]]:
             lines.append(line)
             size += len(line)
             if size > _MAX_PARAGRAPH_BYTES:
-                raise InputError(
-                    f"{file}:{first} begins a paragraph of more than {_MAX_PARAGRAPH_BYTES >> 20} MiB; "
-                    "fetch the list again"
-                )
+                problem = f"{file}:{first} begins a paragraph of more than {_MAX_PARAGRAPH_BYTES >> 20} MiB"
+                raise InputError(f"{problem}; fetch the list again")
         elif lines:
             yield first, _parse_fields(lines)
             lines, size = [], 0

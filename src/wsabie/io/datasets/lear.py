@@ -90,8 +90,6 @@ def _iterate_vectors(path: Path, n_words: int) -> Iterator[tuple[int, Array]]:
             number += 1
             values = np.frombuffer(block[: len(block) // 2 * 2], "<i2")
             if len(block) < size or values[0] != n_words or np.any((values[1:] != 0) & (values[1:] != 1)):
-                raise InputError(
-                    f"vector {number} of {path} is not a list of {n_words:,} flags; give the dictionary that "
-                    "belongs to it, or fetch the file again"
-                )
+                problem = f"vector {number} of {path} is not a list of {n_words:,} flags"
+                raise InputError(f"{problem}; give the dictionary that belongs to it, or fetch the file again")
             yield number, values[1:]

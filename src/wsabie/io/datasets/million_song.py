@@ -94,11 +94,8 @@ def read_million_song_attributes(
 def _find_genre_list(folder: Path) -> Path | None:
     files = sorted(folder.glob(GENRES))
     if len(files) > 1:
-        raise InputError(
-            f"{folder} has several lists of genres "
-            f"({', '.join(file.name for file in files[:3])}); say "
-            "which one with genres=, or move the others away"
-        )
+        problem = f"{folder} has several lists of genres ({', '.join(file.name for file in files[:3])})"
+        raise InputError(f"{problem}; say which one with genres=, or move the others away")
     return files[0] if files else None
 
 

@@ -82,10 +82,8 @@ def _read_folder(path: Path, rejects: Rejects) -> FeatureTable:
     tags = next((file for inner in _TAG_FOLDERS if (file := path / inner / TAGS).is_file()), None)
     concepts = _find_concept_files(path, "")
     if tags and concepts:
-        raise InputError(
-            f"{path} holds both tags and concepts, and nothing says which count; give "
-            f"{tags}, or {next(iter(concepts.values())).parent}"
-        )
+        problem = f"{path} holds both tags and concepts, and nothing says which count"
+        raise InputError(f"{problem}; give {tags}, or {next(iter(concepts.values())).parent}")
     if tags:
         return _read_tags(tags, rejects)
     names, labels = _read_concepts(concepts, rejects)
@@ -127,10 +125,8 @@ def _read_tables(path: Path, side: str, kind: str, rejects: Rejects) -> FeatureT
 
 def _require_equal(path: Path, n: int, ids: list[str] | None) -> None:
     if ids is not None and len(ids) != n:
-        raise InputError(
-            f"{path} is about {n:,} pictures but the list of pictures names {len(ids):,}; put the list "
-            "there that belongs to it, or none"
-        )
+        problem = f"{path} is about {n:,} pictures but the list of pictures names {len(ids):,}"
+        raise InputError(f"{problem}; put the list there that belongs to it, or none")
 
 
 def _read_with_features(path: Path, side: str, rejects: Rejects) -> FeatureTable:

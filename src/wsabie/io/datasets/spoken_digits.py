@@ -114,8 +114,6 @@ def _read_speakers(path: Path) -> dict[str, dict[str, str]]:
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("no text")
     except (ValueError, SyntaxError, TypeError, AttributeError, MemoryError, RecursionError) as error:
-        raise InputError(
-            f"{path} holds no dictionary `metadata = {{speaker: {{kind: name}}}}` of texts; fetch it again, "
-            "or say labels_from for another reading of the folder"
-        ) from error
+        problem = f"{path} holds no dictionary `metadata = {{speaker: {{kind: name}}}}` of texts"
+        raise InputError(f"{problem}; fetch it again, or say labels_from for another reading of the folder") from error
     return speakers

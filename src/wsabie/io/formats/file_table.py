@@ -44,10 +44,8 @@ def read_file_table(path: Path, options: ReadOptions) -> ItemList:
         entries = [entry._replace(file_name=entry.file_name[:-2]) for entry in entries]
     listed_files = find_listed_files(path.parent, [entry.file_name for entry in entries])
     if entries and not listed_files:
-        raise InputError(
-            f"{path} names files such as {entries[0].file_name[:100]!r}, and none of them lies beside it; put the "
-            "table into the folder of the files"
-        )
+        problem = f"{path} names files such as {entries[0].file_name[:100]!r}, and none of them lies beside it"
+        raise InputError(f"{problem}; put the table into the folder of the files")
     names = {name: file.relative_to(path.parent).as_posix() for name, file in listed_files.items()}
     entries = [entry._replace(file_name=names.get(entry.file_name, entry.file_name)) for entry in entries]
     files = {name: path.parent / name for name in names.values()}

@@ -247,10 +247,8 @@ def iterate_flag_lines(path: Path, n_labels: int) -> Iterator[tuple[int, bytes]]
     for number, line in iterate_numbered_lines(path):
         flags = line.translate(None, _SEPARATORS)
         if number == 1 and not flags.strip(b"01") and len(flags) != n_labels:
-            raise InputError(
-                f"{path}:1 has {len(flags):,} flags for {n_labels:,} labels; put the list of names beside it that "
-                "belongs to it"
-            )
+            problem = f"{path}:1 has {len(flags):,} flags for {n_labels:,} labels"
+            raise InputError(f"{problem}; put the list of names beside it that belongs to it")
         yield number, line
 
 

@@ -185,10 +185,8 @@ def read_metadata(
     columns = dict.fromkeys(name for row in rows for name in row.cells)
     image_column = image_column or text_tables.find_column(columns, text_tables.FILE_COLUMNS) or FILE_COLUMN
     if image_column not in columns:
-        raise InputError(
-            f"{path} has no column {image_column!r} (it has {text_tables.format_column_names(columns)}); "
-            "name the files in one"
-        )
+        problem = f"{path} has no column {image_column!r} (it has {text_tables.format_column_names(columns)})"
+        raise InputError(f"{problem}; name the files in one")
     reader = make_label_reader(path, lambda: (row.cells for row in rows), columns, label_column)
     entries = []
     for where, _, cells in rows:
@@ -307,10 +305,8 @@ def _make_no_files_error(folder: Path, metadata: Path | None, modality: Modality
     candidates = (DOCUMENTS,) if modality is DOCUMENTS else (*MEDIA, DOCUMENTS)
     endings = ", ".join(candidate.endings[0] for candidate in candidates)
     kinds = modality.name if modality is DOCUMENTS else "pictures and no sounds or documents"
-    return InputError(
-        f"{folder} holds no {kinds} (such as {endings}){metadata_hint}; give a folder that has "
-        "some, or the file itself when the data are in one"
-    )
+    problem = f"{folder} holds no {kinds} (such as {endings}){metadata_hint}"
+    return InputError(f"{problem}; give a folder that has some, or the file itself when the data are in one")
 
 
 def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects) -> ItemList:

@@ -194,10 +194,8 @@ def _refuse_splits(table: ParquetTable) -> None:
     sides = {re.split(r"[-_.]", file.name.lower())[0] for file in table.files} & SPLITS
     if len(sides) > 1:
         first, second = sorted(sides)[:2]
-        raise InputError(
-            f"{table.path} holds the sides of a split ({first!r} and {second!r}); give one file, such as "
-            f"{table.files[0]}"
-        )
+        problem = f"{table.path} holds the sides of a split ({first!r} and {second!r})"
+        raise InputError(f"{problem}; give one file, such as {table.files[0]}")
 
 
 def _check_neighbouring_pictures(table: ParquetTable, label_column: str | None, rejects: Rejects) -> None:

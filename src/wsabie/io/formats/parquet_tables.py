@@ -346,10 +346,8 @@ def open_parquet_table(path: Path) -> ParquetTable:
         if first is not None and (
             schema.names != first.names or read_schema_note(schema, file) != read_schema_note(first, files[0])
         ):
-            raise InputError(
-                f"{file} has other columns or other notes than {files[0].name} beside it; "
-                "keep only shards of one table in a folder"
-            )
+            problem = f"{file} has other columns or other notes than {files[0].name} beside it"
+            raise InputError(f"{problem}; keep only shards of one table in a folder")
         first = first or schema
     if first is None or sum(file_rows) == 0:
         raise InputError(f"{path} holds no rows; give a Parquet file that has some")

@@ -50,10 +50,8 @@ HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})\s*")
 
 
 def _make_range_error(where: str, kind: str, number: str, promised: int) -> InputError:
-    return InputError(
-        f"{where} has {kind} {number} but {promised:,} {kind}s are promised, numbered from 0; "
-        "correct what promises them or the row"
-    )
+    problem = f"{where} has {kind} {number} but {promised:,} {kind}s are promised, numbered from 0"
+    return InputError(f"{problem}; correct what promises them or the row")
 
 
 def _double_batch(batch: LineBatch) -> LineBatch:
@@ -110,10 +108,8 @@ def _read_header(path: Path) -> SvmlightHeader | None:
         return None
     header = SvmlightHeader(*(int(n) for n in match.groups()))
     if header.features > LARGEST or header.labels > LARGEST:
-        raise InputError(
-            f"{path}:1 promises {header.features:,} features and {header.labels:,} labels; "
-            f"at most {LARGEST:,} of each can be held"
-        )
+        problem = f"{path}:1 promises {header.features:,} features and {header.labels:,} labels"
+        raise InputError(f"{problem}; at most {LARGEST:,} of each can be held")
     return header
 
 
@@ -266,10 +262,8 @@ class SvmlightStream(RowStream):
         if n_rows > promised:
             n_rows -= min(_count_blank_tail(self.path), n_rows - promised)
         if n_rows != promised:
-            raise InputError(
-                f"{self.path} holds {n_rows:,} rows but its header promises {promised:,}; correct the first number of "
-                "the header, or fetch the file again"
-            )
+            problem = f"{self.path} holds {n_rows:,} rows but its header promises {promised:,}"
+            raise InputError(f"{problem}; correct the first number of the header, or fetch the file again")
 
 
 def write_svmlight_rows(rows: FeatureTable, path: str | Path) -> None:

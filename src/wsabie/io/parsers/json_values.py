@@ -156,10 +156,8 @@ class _JsonWindow:
         self.buffer, self.position, self.ended, self.passed = "", 0, False, 0
 
     def make_error(self, fault: str) -> InputError:
-        return InputError(
-            f"{self.path} is not JSON of lists: {fault} after "
-            f"{self.passed + self.position:,} letters; repair or fetch it again"
-        )
+        problem = f"{self.path} is not JSON of lists: {fault} after {self.passed + self.position:,} letters"
+        return InputError(f"{problem}; repair or fetch it again")
 
     def peek(self) -> str:
         """Return the next letter that is not a blank; empty at the end."""

@@ -175,17 +175,13 @@ class LabelCellReader:
         """Return the reader; warn, or raise MissingLabelsError, where the labels of its column look like none."""
         sentence = self.find_sentence()
         if sentence and self.name.lower() == "text":
-            raise MissingLabelsError(
-                f"the column 'text' of {path} holds sentences such as {sentence[:60]!r}, and no labels; put the "
-                "labels in a column labels"
-            )
+            problem = f"the column 'text' of {path} holds sentences such as {sentence[:60]!r}, and no labels"
+            raise MissingLabelsError(f"{problem}; put the labels in a column labels")
         if warning := self._find_warning(path, sentence):
             log.warning("%s", warning)
         if (text := next(filter(_OBJECT.match, self._texts), None)) is not None:
-            raise InputError(
-                f"the column {self.name!r} of {path} holds objects such as {text[:60]!r}, and no labels; write their "
-                "names, with ; between them"
-            )
+            problem = f"the column {self.name!r} of {path} holds objects such as {text[:60]!r}, and no labels"
+            raise InputError(f"{problem}; write their names, with ; between them")
         return self
 
     def _find_warning(self, path: Path, sentence: str | None) -> str | None:
@@ -272,10 +268,8 @@ class LabelCellReader:
         if _is_missing(value):
             return None
         if isinstance(value, bool) or not isinstance(value, int | str):
-            raise InputError(
-                f"{where}: column {self.name!r} holds {ascii(value)[:60]}, which is not a label; "
-                "labels are texts or whole numbers, or lists of them"
-            )
+            problem = f"{where}: column {self.name!r} holds {ascii(value)[:60]}, which is not a label"
+            raise InputError(f"{problem}; labels are texts or whole numbers, or lists of them")
         kind = "text" if isinstance(value, str) else "number"
         self._first = self._first or (kind, where, value)
         if self._is_single and kind != self._first[0]:

@@ -286,10 +286,8 @@ def _detect_layout(path: Path) -> _VectorLayout:
         return _VectorLayout(n, dim, is_binary and dim not in map(_count_values, _first_lines(body)))
     widths = Counter(width for line in _first_lines(start) if (width := _count_values(line)))
     if b"\0" in start or not widths:
-        raise InputError(
-            f"{path} is not a file of word vectors; give text with a word and its numbers on each line, or "
-            "word2vec's binary form"
-        )
+        problem = f"{path} is not a file of word vectors"
+        raise InputError(f"{problem}; give text with a word and its numbers on each line, or word2vec's binary form")
     dim = widths.most_common(1)[0][0]
     require(dim <= MAX_DIM, f"{path} has {dim:,} numbers a line; at most {MAX_DIM:,} dimensions can be read")
     return _VectorLayout(None, dim, False)
@@ -369,10 +367,8 @@ def _iterate_binary_rows(path: Path, layout: _VectorLayout, rejects: Rejects) ->
         for number in range(1, n + 1):
             letters, row = _read_word(cast(BufferedReader, stream)), stream.read(4 * layout.dim)
             if letters is None or len(row) < 4 * layout.dim:
-                raise InputError(
-                    f"{path} is damaged or cut off at word {number:,} of the {n:,} that its first line "
-                    "promises; fetch it again"
-                )
+                problem = f"{path} is damaged or cut off at word {number:,} of the {n:,} that its first line promises"
+                raise InputError(f"{problem}; fetch it again")
             where = f"{path}, word {number:,}"
             with rejects.catch(where):
                 vector = np.frombuffer(row, "<f4").astype("f4").tobytes()
