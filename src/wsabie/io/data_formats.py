@@ -6,7 +6,7 @@ Others grow with the share of first lines that have the form; looser forms score
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from wsabie.io.formats.wordnet import find_synset_files, is_wordnet_glosses, rea
 from wsabie.io.modalities import DOCUMENTS, MEDIA, detect_modality
 from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.text_files import read_head
-from wsabie.io.parsers.text_tables import FILE_COLUMNS, TextRow, find_column, flatten_task, normalise_columns
+from wsabie.io.parsers.text_tables import FILE_COLUMNS, find_column, flatten_task, normalise_columns
 from wsabie.io.records import ItemList, ItemSource, ModalityName, ReadOptions, Source
 from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
@@ -258,7 +258,7 @@ def _with_options(read_table: Callable[[Path, ReadOptions], ItemSource]) -> Read
     return lambda path, **options: read_table(path, ReadOptions(**options))
 
 
-def _of_texts(read_rows: Callable[[Path, Rejects], Iterator[TextRow]]) -> Read:
+def _of_texts(read_rows: documents.RowReader) -> Read:
     return _with_options(partial(documents.read_text_table, read_rows=read_rows))
 
 

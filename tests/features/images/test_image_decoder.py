@@ -19,8 +19,15 @@ from hypothesis import strategies as st
 from PIL import Image, features
 
 from wsabie.core.errors import InputError, UnreadableItemError
-from wsabie.features.images.image_decoder import REASONS, decode_image, decode_with_size, read_header
+from wsabie.features.images.image_decoder import decode_image, decode_with_size, read_header
 from wsabie.io.image_inspection import register_heif
+
+REASONS = {
+    "not a picture", "unsupported picture format", "truncated picture", "damaged picture", "empty file",
+    "too many pixels", "too much memory", "unreadable file", "region outside the picture",
+    "region of a picture that lies on its side", "no finite features",
+}  # fmt: skip
+"""All reasons for which a picture is refused."""
 
 RED, GREEN, BLUE, WHITE = (230, 20, 10), (20, 220, 40), (10, 30, 200), (255, 255, 255)
 

@@ -52,11 +52,10 @@ _ADDRESS = re.compile(r"<[^<>\s]+:[^<>\s]+>|https?://[^<>\s]+")
 _TOO_LONG = f"document of more than {MAX_DOCUMENT_BYTES >> 20} MiB"
 
 TextRows: TypeAlias = Callable[[Rejects], Iterator[TextRow]]
+RowReader: TypeAlias = Callable[[Path, Rejects], Iterator[TextRow]]
 
 
-def read_text_table(
-    path: Path, options: ReadOptions, read_rows: Callable[[Path, Rejects], Iterator[TextRow]]
-) -> ItemStream:
+def read_text_table(path: Path, options: ReadOptions, read_rows: RowReader) -> ItemStream:
     """Read the documents of a text file; `read_rows` is `read_json_rows` or `read_table_rows`.
 
     Parameters

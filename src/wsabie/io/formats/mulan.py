@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -39,6 +40,8 @@ _CHUNK_VALUES = 1 << 20
 _ID_NAMES = ("id", "name", "file", "filename")
 _ENDINGS = ("-sparse", "-train", "-test", "-sparse")
 _MAX_FLOAT = float(np.finfo(np.float32).max)
+ArffCells: TypeAlias = dict[int, str] | list[str]
+"""Cells of a row: of a sparse one by the number of their attribute."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +86,7 @@ def read_arff_header(path: Path) -> ArffHeader:
     raise InputError(f"{path} has no line @data, so it holds no rows; give a whole ARFF file")
 
 
-def read_arff_rows(
-    arff: ArffHeader, rejects: Rejects, skip: int = 0
-) -> Iterator[tuple[int, dict[int, str] | list[str]]]:
+def read_arff_rows(arff: ArffHeader, rejects: Rejects, skip: int = 0) -> Iterator[tuple[int, ArffCells]]:
     """Yield (line number, cells) of each well-formed row behind the first `skip` lines.
 
     Cells are a dict for a sparse row, a list for a dense one.
@@ -326,9 +327,7 @@ def _make_feature_column(attribute: ArffAttribute, plan: _Plan, path: Path) -> _
     )
 
 
-def _parse_row(
-    cells: dict[int, str] | list[str], plan: _Plan, row_id: str, path: Path
-) -> tuple[str, list[int], dict[int, float]]:
+def _parse_row(cells: ArffCells, plan: _Plan, row_id: str, path: Path) -> tuple[str, list[int], dict[int, float]]:
     """Return (id, `row_id` where the row has none; labels; value of each feature)."""
     if isinstance(cells, dict) and plan.inverted is not None:
         raise InputError(

@@ -13,7 +13,7 @@ import shutil
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 from wsabie.core.errors import InputError, require
 from wsabie.core.input_files import is_regular_file, open_input
@@ -29,6 +29,7 @@ _MAX_SEGMENT_BYTES = 0xFFFF - 2
 _PADDING = re.compile(rb"(?<!\s)\s{100,}+(?=<\?xpacket end)")
 _XMP_FLAG, _ALPHA_FLAG = 0x04, 0x10
 _ELSEWHERE = "write a sidecar beside it"
+Chunks: TypeAlias = list[ContainerChunk]
 
 
 def write_sidecar(picture: Path, tags: Iterable[str | Sequence[str]], *, token: str | None = None) -> Path | None:
@@ -179,9 +180,7 @@ def _find_edits(picture: Path, stream: IO[bytes], properties: dict[str, list[str
     return {"JPEG": _edit_jpeg, "PNG": _edit_png, "WebP": _edit_webp}[container](stream, chunks, old, new)
 
 
-def _edit_jpeg(
-    stream: IO[bytes], chunks: list[ContainerChunk], old: list[ContainerChunk], packet: bytes
-) -> list[TextEdit]:
+def _edit_jpeg(stream: IO[bytes], chunks: Chunks, old: Chunks, packet: bytes) -> list[TextEdit]:
     """Return the packet in place of the old one, or behind the leading APP0 and APP1 (JFIF and EXIF)."""
     if len(XMP_HEAD + packet) > _MAX_SEGMENT_BYTES:
         packet = _PADDING.sub(b"\n", packet)
@@ -208,9 +207,7 @@ def _is_index(stream: IO[bytes], chunk: ContainerChunk) -> bool:
     return chunk.name == b"\xe2" and stream.read(4) == b"MPF\0"
 
 
-def _edit_png(
-    stream: IO[bytes], chunks: list[ContainerChunk], old: list[ContainerChunk], packet: bytes
-) -> list[TextEdit]:
+def _edit_png(stream: IO[bytes], chunks: Chunks, old: Chunks, packet: bytes) -> list[TextEdit]:
     """Return the packet as an iTXt chunk before the pixels, where more programs look than behind them."""
     content = b"iTXt" + PNG_HEAD + b"\0\0\0\0" + packet
     new_chunk = (len(content) - 4).to_bytes(4, "big") + content + zlib.crc32(content).to_bytes(4, "big")
@@ -220,9 +217,7 @@ def _edit_png(
     return [(pixels, pixels, new_chunk), *((chunk.begin, chunk.end, b"") for chunk in old)]
 
 
-def _edit_webp(
-    stream: IO[bytes], chunks: list[ContainerChunk], old: list[ContainerChunk], packet: bytes
-) -> list[TextEdit]:
+def _edit_webp(stream: IO[bytes], chunks: Chunks, old: Chunks, packet: bytes) -> list[TextEdit]:
     """Return the packet as a chunk at the end, with its flag in the header, which simple files lack."""
     chunk = b"XMP " + len(packet).to_bytes(4, "little") + packet + b"\0" * (len(packet) % 2)
     end = chunks[-1].end

@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from wsabie.core.errors import InputError, require
 from wsabie.core.execution import SILENT, Progress
@@ -41,13 +41,15 @@ WORDNET = ("data.noun", "wn_hyp.pl", "wn_ins.pl", "wordnet.is_a.txt", "words.txt
 """Files that make a folder one of WordNet's."""
 _N_INSPECTED_LINES = 50
 _MAX_PARAGRAPH_BYTES = 1 << 24
+LabelledPath: TypeAlias = tuple[Sequence[str], Sequence[str]]
+"""Labels of a picture, and the levels of its path."""
 _HEADS = {
     "child": ("child", "hyponym", "x", "label", "narrower", "subclass", "sub"),
     "parent": ("parent", "hypernym", "y", "category", "broader", "superclass", "super", "isa", "is_a"),
 }
 
 
-def add_image_hierarchy(labels_and_levels: Iterable[tuple[Sequence[str], Sequence[str]]], hierarchy: Hierarchy) -> None:
+def add_image_hierarchy(labels_and_levels: Iterable[LabelledPath], hierarchy: Hierarchy) -> None:
     """Add the tree of folders of pictures, each with its labels and the levels of its path.
 
     Examples
@@ -91,15 +93,13 @@ def _find_deepest(inside: dict[str, int], chains: dict[str, list[str]]) -> str:
     return max(most, key=lambda node: node.count("/"), default="")
 
 
-def _add_tree(
-    labels_and_levels: Iterable[tuple[Sequence[str], Sequence[str]]], hierarchy: Hierarchy, path: Path, otherwise: str
-) -> None:
+def _add_tree(labels_and_levels: Iterable[LabelledPath], hierarchy: Hierarchy, path: Path, otherwise: str) -> None:
     n_pairs = len(hierarchy)
     add_image_hierarchy(labels_and_levels, hierarchy)
     require(len(hierarchy) != n_pairs, f"{path} is not an is-a list: {otherwise}; give a list of child TAB parent")
 
 
-def _iterate_table_levels(path: Path) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+def _iterate_table_levels(path: Path) -> Iterator[LabelledPath]:
     """Yield labels and category, whose levels slashes separate, of the rows of Parquet."""
     table = open_parquet_table(path)
     if missing := [name for name in (LABELS, CATEGORY) if not table.has_columns(name)]:

@@ -62,9 +62,7 @@ class WordVectorTable(NamedTuple):
     facts: JsonObject
 
 
-def write_word_vector_table(
-    path: Path, dim: int, rows: Iterable[tuple[str, bytes]], facts: Callable[[], JsonObject]
-) -> None:
+def write_word_vector_table(path: Path, dim: int, rows: Iterable[_VectorRow], facts: Callable[[], JsonObject]) -> None:
     """Write rows of (word, float32 bytes) as they come, atomically.
 
     Words hold no newline.
