@@ -92,7 +92,7 @@ def test_picture_above_the_limit_is_refused_before_decoding(monkeypatch):
     monkeypatch.setattr(Image.Image, "load", None)
     monkeypatch.setenv("WSABIE_LIMITS", "picture_bytes=2e7")
     verdict = find_refusal_reason(content)
-    assert verdict.reason == decoding.TOO_LARGE
+    assert verdict.reason == "too much memory"
     assert "at most 20,000,000 are allowed" in verdict.detail
     assert re.search(r'WSABIE_LIMITS="picture_bytes=\d+"', verdict.detail)
 

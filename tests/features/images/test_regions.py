@@ -11,7 +11,7 @@ from PIL import Image
 from wsabie.core.errors import UnreadableItemError
 from wsabie.features.base.extraction import extract_to_file
 from wsabie.features.extractors.visual_words import VisualWords
-from wsabie.features.images.image_decoder import OUTSIDE, TURNED, decode_image, decode_with_size
+from wsabie.features.images.image_decoder import OUTSIDE, decode_image, decode_with_size
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.formats.parquet import write_parquet_images
 from wsabie.io.records import Item, ItemList
@@ -128,7 +128,7 @@ def test_region_lies_in_the_upright_picture() -> None:
     assert list_colours(cut_region(turned, 30, 60, 50, 80).pixels) == {GREEN: 400}
     with pytest.raises(UnreadableItemError) as caught:
         cut_region(turned, 60, 10, 80, 30, frame=(100, 60))
-    assert caught.value.reason == TURNED
+    assert caught.value.reason == "region of a picture that lies on its side"
 
 
 def test_broken_picture_is_refused() -> None:
