@@ -211,10 +211,8 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
     elif annotator.extractor is None:
         remedy = "give rows"
         if annotator.extractor_fingerprint:
-            remedy = (
-                f"{format_features_hint(source, source.path)} --extractor FOLDER, "
-                "with the folder of the extractor of the training data"
-            )
+            hint = format_features_hint(source, source.path)
+            remedy = f"{hint} --extractor FOLDER, with the folder of the extractor of the training data"
             if annotator.extractor_fingerprint.startswith(KPCA_FINGERPRINT_PREFIX):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
         raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.modality}; {remedy}")

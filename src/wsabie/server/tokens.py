@@ -150,7 +150,6 @@ def _parse_line(line: str, where: str) -> Token:
         if role not in _ROLES or len(bytes.fromhex(digest)) != 32 or not name:
             raise ValueError
     except ValueError as error:
-        raise InputError(
-            f"{where} is not a token; a line is name TAB read or write TAB last day or - TAB SHA-256 of the token"
-        ) from error
+        form = "name TAB read or write TAB last day or - TAB SHA-256 of the token"
+        raise InputError(f"{where} is not a token; a line is {form}") from error
     return Token(name, cast(Role, role), last_day, digest.lower())

@@ -71,11 +71,9 @@ def _show_document_demo(options: DemoOptions) -> Report:
     yield {"model": folder, **facts, **figures, **answers}
     metrics, n_texts = ("recall@10", "MAP", "p@1"), f"{result.evaluations['space'].n_rows:,} held-out texts"
     counts = f"{facts['documents']:,} texts, {facts['words']:,} words"
-    show_table(
-        f"{n_texts} look for those of their page or file among others; {counts}",
-        ["", *metrics],
-        [[name, *(f"{e.means[metric]:.3f}" for metric in metrics)] for name, e in result.evaluations.items()],
-    )
+    title = f"{n_texts} look for those of their page or file among others; {counts}"
+    rows = [[name, *(f"{e.means[metric]:.3f}" for metric in metrics)] for name, e in result.evaluations.items()]
+    show_table(title, ["", *metrics], rows)
     interval = f"95 % interval {difference.low:+.3f} to {difference.high:+.3f}"
     out.print(f"recall@10, space minus cosine: {difference.mean:+.3f} ({interval})")
     model = quote_path(folder)

@@ -7,7 +7,6 @@ rows.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import starmap
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -420,13 +419,13 @@ def _read_records(connection: Connection, annotation_ids: list[int]) -> tuple[An
     a, i = annotations.c, items.c
     query = _ANNOTATIONS.add_columns(a.id, a.item_id, i.path).join(items)
     query = query.where(a.id.in_(annotation_ids)).order_by(a.id.desc())
-    return tuple(starmap(AnnotationRecord, connection.execute(query)))
+    return tuple(AnnotationRecord(*row) for row in connection.execute(query))
 
 
 def read_item_annotations(connection: Connection, item: int) -> tuple[Annotation, ...]:
     """Return the annotations of an item, by label name and region."""
     query = _ANNOTATIONS.where(annotations.c.item_id == item).order_by(labels.c.name, annotations.c.region)
-    return tuple(starmap(Annotation, connection.execute(query)))
+    return tuple(Annotation(*row) for row in connection.execute(query))
 
 
 def _check_id(entity_id: int | None) -> int | None:

@@ -186,9 +186,8 @@ def read_version(engine: Engine) -> str | None:
         raise InputError(f"{fact}; {format_restore_hint(engine)}")
     version = str(rows[0][0])
     if version > HEAD:
-        raise InputError(
-            f"{format_address(engine)} was written by a newer wsabie (tables {version}, here {HEAD}); upgrade wsabie"
-        )
+        fact = f"{format_address(engine)} was written by a newer wsabie (tables {version}, here {HEAD})"
+        raise InputError(f"{fact}; upgrade wsabie")
     return version
 
 

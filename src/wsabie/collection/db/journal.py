@@ -279,10 +279,8 @@ def _find_undoable(change: JournalWriter, entry_id: int | None, names: tuple[str
     row = connection.execute(last.where(c.by.in_(names)) if entry_id is None else query.where(c.id == entry_id)).first()
     if row is None:
         if entry_id is None and (foreign_entry := connection.execute(last).first()) is not None:
-            raise InputError(
-                "there is nothing of yours to undo; the last that can be undone is "
-                f"entry {foreign_entry.id}, of {foreign_entry.by}: give its id"
-            )
+            remedy = f"the last that can be undone is entry {foreign_entry.id}, of {foreign_entry.by}: give its id"
+            raise InputError(f"there is nothing of yours to undo; {remedy}")
         message = "there is nothing of yours to undo" if entry_id is None else f"the journal has no entry {entry_id}"
         raise InputError(f"{message}; `wsabie collection history` lists what was done", served=message)
     entry = JournalEntry(*row)

@@ -196,9 +196,8 @@ def refuse_target(path: Path, identity: str) -> None:
 def _has_changed(engine: Engine, place: Path) -> bool:
     """Return True if the journal grew since the newest readable backup."""
     journals = (_make_backup(path).journal for path in _list_paths(place))
-    return collection_file.read_state(engine).journal > next(
-        (journal for journal in journals if journal is not None), 0
-    )
+    newest = next((journal for journal in journals if journal is not None), 0)
+    return collection_file.read_state(engine).journal > newest
 
 
 def _refuse_little_room(engine: Engine, place: Path) -> None:
@@ -324,9 +323,8 @@ def accept_database(folder: Path, *, by: str) -> RestoreResult:
         last = max(record.journal, old.journal)
         new = _add_line(engine, last, by, f"accepted the database, which ended at entry {old.journal}")
         collection_file.write_collection_file(place, replace(record, catalogue=new.identity, journal=new.journal))
-    return RestoreResult(
-        record.database or str(place / collection_file.DATABASE_FILE), old.journal, last - old.journal, None
-    )
+    source = record.database or str(place / collection_file.DATABASE_FILE)
+    return RestoreResult(source, old.journal, last - old.journal, None)
 
 
 def read_record(folder: Path) -> collection_file.CollectionFile:

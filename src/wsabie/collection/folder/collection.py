@@ -105,10 +105,9 @@ def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, E
 def _upgrade_old_tables(folder: Path, tables_version: str) -> None:
     """Upgrade the tables of an older version before a read-only connection."""
     if not can_write(folder):
-        raise InputError(
-            f"the tables of {folder} are of an older version ({tables_version}, here {HEAD}) and cannot be changed "
-            f"here; let somebody who may write there run: {format_command('status', folder)}"
-        )
+        fact = f"the tables of {folder} are of an older version ({tables_version}, here {HEAD})"
+        remedy = f"let somebody who may write there run: {format_command('status', folder)}"
+        raise InputError(f"{fact} and cannot be changed here; {remedy}")
     _open_to_write(folder)
 
 
@@ -235,9 +234,8 @@ def create_collection(folder: Path, database: str | None = None) -> Collection:
     if database is None:
         _refuse_lost_database(data_folder)
     elif _has_password(database):
-        raise InputError(
-            "a password in --database would be written to disk; put it into ~/.pgpass or PGPASSWORD and leave it out"
-        )
+        remedy = "put it into ~/.pgpass or PGPASSWORD and leave it out"
+        raise InputError(f"a password in --database would be written to disk; {remedy}")
     with _create_folder(folder), _create_folder(data_folder):
         collection = Collection(folder, *connect(folder, CollectionFile(1, database), "rwc"))
     try:

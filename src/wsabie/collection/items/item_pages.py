@@ -8,7 +8,6 @@ the clauses, up to `MAX_SORTED`, decide.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import starmap
 from typing import Literal, NamedTuple
 
 import sqlalchemy as sa
@@ -436,4 +435,4 @@ def _read_suggestions(connection: sa.Connection, item_id: int, model: int | None
     query = sa.select(names.id, names.name, s.score, s.probability, item_scores.c.scored_at)
     query = query.select_from(suggestions.join(labels).outerjoin(item_scores, is_viewed))
     query = query.where(s.model_id == model, s.item_id == item_id, ~decisions.has_decision())
-    return tuple(starmap(Suggestion, connection.execute(query.order_by(s.probability.desc(), names.name))))
+    return tuple(Suggestion(*row) for row in connection.execute(query.order_by(s.probability.desc(), names.name)))

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import starmap
 from pathlib import Path
 from typing import Literal
 
@@ -171,7 +170,7 @@ def read_job(collection: Collection, job_id: int) -> Job:
 
 def list_jobs(collection: Collection, k: int = 50) -> list[Job]:
     """Return the jobs, last first."""
-    return list(starmap(Job, fetch_rows(collection.engine, select(jobs).order_by(jobs.c.id.desc()).limit(k))))
+    return [Job(*row) for row in fetch_rows(collection.engine, select(jobs).order_by(jobs.c.id.desc()).limit(k))]
 
 
 def stop_job(collection: Collection, job_id: int) -> Job:

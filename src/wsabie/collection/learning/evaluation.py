@@ -281,9 +281,8 @@ def compare_models(
     n_unreadable = len(all_holdout.hashes) - len(holdout.hashes)
     n_tagged = len(find_tagged_rows(holdout))
     if not n_tagged and n_unreadable:
-        raise rescan_error(
-            collection.folder, f"none of the {n_unreadable:,} held-out items can be read as it was scanned"
-        )
+        fact = f"none of the {n_unreadable:,} held-out items can be read as it was scanned"
+        raise rescan_error(collection.folder, fact)
     require(n_tagged > 0, "no item with a tag was held out from all of these models; tag some more items")
     n_trained_on = int((examples.is_holdout & ~examples.unjudged).sum()) - len(all_holdout.hashes)
     evaluations = []
@@ -337,9 +336,7 @@ def _make_notes(models: list[LoadedModel], n_trained_on: int, n_unreadable: int)
         extractors = ", ".join(f"model {model.id} by {model.extractor.name}" for model in models)
         yield f"the models have different feature extractors: {extractors}"
     if n_trained_on:
-        yield (
-            f"not counted: {n_trained_on:,} of the items that are held out now, "
-            "as one of the models has learnt from them"
-        )
+        fact = f"{n_trained_on:,} of the items that are held out now"
+        yield f"not counted: {fact}, as one of the models has learnt from them"
     if n_unreadable:
         yield f"not counted: {n_unreadable:,} of the held-out items, as they cannot be read or are not what was scanned"

@@ -108,11 +108,8 @@ def plan_training(
         reason = f"nothing was decided since model {model_id} learnt; train from scratch to do so anyway"
         return RetrainPlan("nothing", reason)
     if rejected_model is not None:
-        return RetrainPlan(
-            "nothing",
-            f"nothing was decided since model {rejected_model} learnt, which did worse than model {model_id} "
-            "and is not in use; train from scratch if you want",
-        )
+        fact = f"since model {rejected_model} learnt, which did worse than model {model_id} and is not in use"
+        return RetrainPlan("nothing", f"nothing was decided {fact}; train from scratch if you want")
     if items is None:
         return RetrainPlan("full", "much was decided since the last training from scratch")
     subject = "1 item was" if len(items) == 1 else f"{len(items):,} items were"
@@ -269,10 +266,9 @@ class _Training(NamedTuple):
         else:
             fit = update_model(self.base, self.examples, self.store, self.plan.changed, self.run)
         if fit.model.calibration_ is None:
-            raise InputError(
-                f"the held-out items of {self.collection.folder} carry all labels, so that nothing tells right "
-                "suggestions from wrong ones; tag items that lack some of the labels, then train again"
-            )
+            fact = f"the held-out items of {self.collection.folder} carry all labels"
+            reason = "so that nothing tells right suggestions from wrong ones"
+            raise InputError(f"{fact}, {reason}; tag items that lack some of the labels, then train again")
         return fit
 
     def collect_facts(self, fit: FitResult) -> JsonObject:
@@ -386,7 +382,5 @@ def _explain_decline(figures: JsonObject, predecessor: int) -> str:
     difference = PairedDifference(**figures["difference"]["MAP"])
     if evaluation.judge_difference(difference, figures["items"]) != "worse":
         return ""
-    return (
-        f"it does worse than model {predecessor} on {figures['items']:,} held-out items: MAP {difference.mean:+.3f} "
-        f"[{difference.low:+.3f}, {difference.high:+.3f}]"
-    )
+    fact = f"it does worse than model {predecessor} on {figures['items']:,} held-out items"
+    return f"{fact}: MAP {difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"

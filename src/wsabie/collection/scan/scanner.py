@@ -8,27 +8,17 @@ missing. A copy is a new item. A scan never deletes an item.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks
 from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.scan import move_detection, scan_writer
+from wsabie.collection.scan import move_detection, roots, scan_writer
 from wsabie.collection.scan.file_inspection import SKIPPED, FileInspection, InspectionTask, inspect_files
 from wsabie.collection.scan.move_detection import FileChange, FileRecord, ItemRecord, UnlistedTagState
-from wsabie.collection.scan.roots import (
-    RootContents,
-    TagChoice,
-    add_excluded_names,
-    change_tag_source,
-    count_folder_labels,
-    discover_roots,
-    list_roots,
-    save_root_options,
-)
-from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor
+from wsabie.core.execution import SerialExecutor
+from wsabie.features.base.sampling import RunOptions, WorkContext
 from wsabie.io.parsers.label_cells import JOINED
-from wsabie.storage.rejects import Rejects
 
 BLOCK_SIZE = 500
 """Files in one transaction."""
@@ -108,14 +98,12 @@ def scan_collection(
     collection: Collection,
     *,
     by: str,
-    tags: TagChoice | None = None,
+    tags: roots.TagChoice | None = None,
     not_labels: Sequence[str] = (),
     rehash: bool = False,
     always: bool = False,
-    files: Sequence[RootContents] = (),
-    executor: Executor | None = None,
-    progress: Progress = SILENT,
-    rejects: Rejects | None = None,
+    files: Sequence[roots.RootContents] = (),
+    **context: Unpack[RunOptions],
 ) -> ScanResult:
     """Scan all folders of a collection.
 
@@ -147,18 +135,18 @@ def scan_collection(
     InputError
         The source of tags does not fit the collection, or the database is not writable.
     """
-    rejects = Rejects() if rejects is None else rejects
-    roots, contents_by_folder = list_roots(collection), {entry.root.folder: entry for entry in files}
-    if contents_by_folder.keys() >= {root.folder for root in roots}:
-        contents = [contents_by_folder[root.folder]._replace(root=root) for root in roots]
+    work = WorkContext.from_options(**context)
+    root_list, contents_by_folder = roots.list_roots(collection), {entry.root.folder: entry for entry in files}
+    if contents_by_folder.keys() >= {root.folder for root in root_list}:
+        contents = [contents_by_folder[root.folder]._replace(root=root) for root in root_list]
     else:
-        contents = discover_roots(collection, (), tags, rejects, progress)
+        contents = roots.discover_roots(collection, (), tags, work.rejects, work.progress)
     if not_labels:
-        contents = [add_excluded_names(entry, not_labels) for entry in contents]
-    run = _ScanRun(collection, by, contents, rejects)
+        contents = [roots.add_excluded_names(entry, not_labels) for entry in contents]
+    run = _ScanRun(collection, by, contents, work)
     run.save_options(is_done=False)
-    run.inspect_changes(executor or SerialExecutor(), progress, rehash)
-    run.update_tags(executor or SerialExecutor(), progress)
+    run.inspect_changes(rehash)
+    run.update_tags()
     run.withdraw_excluded_tags()
     run.record_missing()
     run.save_options(is_done=True)
@@ -173,8 +161,10 @@ def scan_collection(
 class _ScanRun:
     """State of one running scan."""
 
-    def __init__(self, collection: Collection, by: str, contents: Sequence[RootContents], rejects: Rejects) -> None:
-        self.collection, self.by, self.rejects = collection, by, rejects
+    def __init__(
+        self, collection: Collection, by: str, contents: Sequence[roots.RootContents], work: WorkContext
+    ) -> None:
+        self.collection, self.by, self.work, self.rejects = collection, by, work, work.rejects
         self.counts: Counter[str] = Counter()
         self.joined_labels: list[str] = []
         self.journal_entries: list[int] = []
@@ -206,37 +196,37 @@ class _ScanRun:
             options = {key: value for key, value in contents.options.items() if not (is_done and key == "must_reread")}
             if options != (contents.options if is_done else contents.root.options):
                 with begin_write(self.collection.engine) as connection:
-                    save_root_options(connection, contents.root.id, options)
+                    roots.save_root_options(connection, contents.root.id, options)
             if not is_done:  # last: if the scan is killed before this, the next one reads all tags again
                 self._record_source_change(contents)
 
-    def _record_source_change(self, contents: RootContents) -> None:
+    def _record_source_change(self, contents: roots.RootContents) -> None:
         """Record a new source of tags in the journal, so that undoing the scan restores the old one."""
         old_source, new_source = (options.get("tags") for options in (contents.root.options, contents.options))
         if old_source in (None, new_source):
             return
         message = f"tags from {new_source} in place of {old_source}"
         with begin_entry(self.collection.engine, self.by, "scan", message) as change:
-            change_tag_source(change, contents.root.id, str(new_source))
+            roots.change_tag_source(change, contents.root.id, str(new_source))
         if change.n_changes:
             self.journal_entries.append(change.id)
             self.source_changes.append(message)
 
-    def inspect_changes(self, executor: Executor, progress: Progress, rehash: bool) -> None:
+    def inspect_changes(self, rehash: bool) -> None:
         """Inspect the files that are new or may have changed, and write what they are."""
         candidates = [file for file in self._list_files() if rehash or not _is_unchanged(file)]
         self.counts["unchanged"] += sum(len(contents.files) for contents in self.contents.values()) - len(candidates)
         detector = move_detection.MoveDetector(self.vanished_items.values(), candidates)
         ambiguous_files: list[FileRecord] = []
-        files = self._inspect(candidates, executor, progress, reads_content=True)
+        files = self._inspect(candidates, reads_content=True)
         entries = (self._classify(file, detector, ambiguous_files) for file in files)
         self._write_blocks(entry for entry in entries if entry is not None)
         self._write_moves(ambiguous_files, detector)
 
-    def update_tags(self, executor: Executor, progress: Progress) -> None:
+    def update_tags(self) -> None:
         """Update the tags of unchanged files whose table, sidecar or source of tags changed."""
         candidates = [file for file in self._list_files() if _is_unchanged(file) and self._needs_tags(file)]
-        files = self._inspect(candidates, executor, progress, reads_content=False)
+        files = self._inspect(candidates, reads_content=False)
         self._write_blocks(
             entry
             for entry in (self._make_record(file, file.item, "tags") for file in files)
@@ -248,7 +238,7 @@ class _ScanRun:
         for root, contents in self.contents.items():
             excluded = set(contents.options.get("not_labels", ()))
             if excluded and contents.options.get("must_reread"):
-                names, engine = count_folder_labels(contents), self.collection.engine
+                names, engine = roots.count_folder_labels(contents), self.collection.engine
                 n, line = scan_writer.withdraw_folder_tags(engine, self.by, root, excluded, names)
                 self.counts["withdrawn_tags"] += n
                 self.journal_entries += [] if line is None else [line]
@@ -285,17 +275,16 @@ class _ScanRun:
                 item, sidecar = self.items_by_path.get((root, name)), contents.sidecars.get(name)
                 yield FileRecord(root, name, FileInspection(stat), item, sidecar)
 
-    def _inspect(
-        self, candidates: Sequence[FileRecord], executor: Executor, progress: Progress, *, reads_content: bool
-    ) -> Iterator[FileRecord]:
+    def _inspect(self, candidates: Sequence[FileRecord], *, reads_content: bool) -> Iterator[FileRecord]:
         """Yield inspected files in order; leave out files that vanish or change during the read."""
         if not candidates:
             return
         tasks = [self._make_task(file, reads_content) for file in candidates]
         chunks = list(iterate_chunks(tasks, _CHUNK_SIZE))
-        pool = executor if len(tasks) > MAX_SERIAL_FILES else SerialExecutor()
+        pool = self.work.executor if len(tasks) > MAX_SERIAL_FILES else SerialExecutor()
         files = iter(candidates)
-        with progress.stage("reading files" if reads_content else "reading tags", len(tasks), "files") as stage:
+        name = "reading files" if reads_content else "reading tags"
+        with self.work.progress.stage(name, len(tasks), "files") as stage:
             for inspections in pool.map(inspect_files, chunks):
                 for inspection, file in zip(inspections, files, strict=False):
                     labels = inspection.labels

@@ -125,9 +125,8 @@ def get_original(item: PathId, collection: OpenCollection, context: Context, req
         stream = stack.enter_context(item_files.open_item_file(item_file))
         media_type = detect_media_type(item_files.get_stream_path(stream), max_pixels=context.limits.pixels)
         is_shown = media_type in _BROWSER_TYPES
-        response = ItemFileResponse(
-            stream, media_type if is_shown else "application/octet-stream", None if is_shown else item_file.path.name
-        )
+        form = (media_type, None) if is_shown else ("application/octet-stream", item_file.path.name)
+        response = ItemFileResponse(stream, *form)
         check_range(request, response)
         stack.pop_all()  # the response closes it
     return response
@@ -150,10 +149,9 @@ def annotate_item(
     """Rank labels for an item, or for a region of it, with the model in use."""
     version = context.model.get_version()
     extractor = None if options.region is not None else version.annotator.extractor
+    modality = extractor.modality if extractor else "pictures"
     with item_files.hold_item_file(collection, item) as file:
-        X = extract_row(
-            version.annotator, cut_region(file, options.region), extractor.modality if extractor else "pictures"
-        )
+        X = extract_row(version.annotator, cut_region(file, options.region), modality)
     return rank_labels(version, X, options.k, options.min_precision)
 
 
