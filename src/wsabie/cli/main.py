@@ -28,16 +28,12 @@ _STARTS_AGAIN = "unfinished work of this command is not kept, so that it starts 
 _CONTINUES = "what is finished is kept, and the same command again goes on from it"
 _INTERRUPT_MESSAGES = {
     "train": "what is finished is kept, and the same command with --resume goes on from it",
-    "shards": _CONTINUES,
-    "encoders": _CONTINUES,
-    "features": _CONTINUES,
+    **dict.fromkeys(("shards", "encoders", "features"), _CONTINUES),
+    **dict.fromkeys(("collection init", "collection add", "collection scan"), _CONTINUES),
     "features kpca": _STARTS_AGAIN,
     "update": "steps that were saved are kept, and the same command again goes on from them",
     "tune": "finished trials are kept, and the same command again goes on from them",
     "serve": "what it had acknowledged is kept",
-    "collection init": _CONTINUES,
-    "collection add": _CONTINUES,
-    "collection scan": _CONTINUES,
     "collection train": "the model in use stays, and the same command starts over",
 }
 """Messages after Ctrl-C of the commands that keep some of their work."""

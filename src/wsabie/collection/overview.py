@@ -171,9 +171,7 @@ def _read_exclusions(connection: Connection, equivalent_ids: Sequence[int], merg
     return sorted(excluded_ids - {equivalent_ids[0]})
 
 
-def _evaluate_label(
-    model: LoadedModel, connection: Connection, equivalent_ids: Sequence[int]
-) -> LabelEvaluation | None:
+def _evaluate_label(model: LoadedModel, connection: Connection, equivalent_ids: list[int]) -> LabelEvaluation | None:
     label_id = equivalent_ids[0]
     try:
         suggestions = model.holdout_suggestions

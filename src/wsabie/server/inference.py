@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from fastapi import UploadFile
+from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Matrix
 from wsabie.core.errors import InputError
@@ -122,8 +123,6 @@ def _build_dense(rows: list[FeatureRow], n_features: int) -> Matrix:
 
 
 def _build_sparse(rows: list[FeatureRow], n_features: int) -> Matrix:
-    from scipy.sparse import csr_matrix
-
     for i, row in enumerate(rows):
         if row.dense is not None or row.columns is None or len(row.columns) != len(row.values or ()):
             message = f'row {i} needs columns and as many values; give {{"columns": [...], "values": [...]}}'

@@ -17,7 +17,11 @@ from types import FrameType
 from typing import Any
 
 import msgspec
+import scipy.linalg  # noqa: F401 - threadpoolctl limits only a BLAS that is loaded
+import uvicorn
 from starlette.types import ASGIApp
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from uvicorn.supervisors import Multiprocess
 
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.folder.collection_file import can_write, is_collection
@@ -172,9 +176,6 @@ def open_socket(service: ServiceOptions) -> socket.socket:
 
 def run_service(service: ServiceOptions, listener: socket.socket, on_start: Callable[[], None]) -> None:
     """Answer requests until the process is stopped; call `on_start` as soon as all checks have passed."""
-    import uvicorn
-    from uvicorn.supervisors import Multiprocess
-
     connections.raise_handle_limit()
     max_connections = connections.choose_connection_limit(service.limits.max_concurrent, service.limits.connections)
     context = make_context(service)  # reports an error once, here, and not from each process
@@ -273,9 +274,6 @@ def _stop(handler: Any, signal_number: int, frame: FrameType | None) -> None:
 
 def _tune_for_concurrency() -> None:
     """Tune this process for many small requests at a time."""
-    import scipy.linalg  # noqa: F401 - threadpoolctl limits only a BLAS that is loaded
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     threadpool_limits(1)  # threads of BLAS for each request would wait for each other: six times the processor time
     sys.setswitchinterval(0.0005)  # a thread that computes hands the interpreter over to the one that answers
     gc.collect()

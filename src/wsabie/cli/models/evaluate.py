@@ -11,6 +11,7 @@ from wsabie.cli.inputs import ONLY_LABELS, read_test_declaration, run_by_model
 from wsabie.cli.knowledge_files import match_model_siblings, print_siblings, summarize_siblings
 from wsabie.cli.output import TerminalProgress, format_count, format_figure, print_note, show_table
 from wsabie.core.errors import InputError, require
+from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
     from wsabie.core.arrays import Float64, Int64, Matrix
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from wsabie.models.base.label_model import LabelModel
     from wsabie.models.entity_space.space_annotator import SpaceAnnotator
     from wsabie.models.object_parts.pair_ranker import PairRanker
-    from wsabie.storage.rejects import Rejects
     from wsabie.vocabulary.label_names import Vocabulary
     from wsabie.workflows.object_parts import PartEvaluation, PartEvaluationRequest, TaskFigures
 
@@ -256,9 +256,7 @@ def _select_label_ids(vocabulary: "Vocabulary", candidates: Path | None) -> "Int
     return label_ids
 
 
-def _read_excluded_labels(
-    options: EvaluateOptions, exclude: Path, rows: "FeatureTable", rejects: "Rejects"
-) -> "Matrix":
+def _read_excluded_labels(options: EvaluateOptions, exclude: Path, rows: "FeatureTable", rejects: Rejects) -> "Matrix":
     """Read labels of the rows in other data, which are not candidates."""
     from wsabie.io.alignment import look_up_labels
 
@@ -272,7 +270,7 @@ def _read_excluded_labels(
     return labels
 
 
-def _read_propensities(options: EvaluateOptions, data: Path, rows: "FeatureTable", rejects: "Rejects") -> "Float64":
+def _read_propensities(options: EvaluateOptions, data: Path, rows: "FeatureTable", rejects: Rejects) -> "Float64":
     """Count the labels in the training data, and compute their propensities."""
     from wsabie.evaluation.metrics import compute_propensities
     from wsabie.io.alignment import align_table

@@ -15,15 +15,8 @@ MAX_PAGE_SIZE = 1_000
 _MAX_LENGTH = 20_000  # characters: a path has up to 4,096, which may be escaped
 SortValue: TypeAlias = str | int | float | None
 _Text = Annotated[str, msgspec.Meta(pattern="^[^\\x00]*$")]
-_SORT_TYPES: dict[str, object] = {
-    "path": _Text,
-    "taken_at": _Text | None,
-    "added_at": Count,
-    "best_probability": float | None,
-    "uncertainty": float | None,
-    "probability": float | None,
-    "decided": None,
-}
+_PROBABILITIES = dict.fromkeys(("best_probability", "uncertainty", "probability"), float | None)
+_SORT_TYPES = {"path": _Text, "taken_at": _Text | None, "added_at": Count, "decided": None, **_PROBABILITIES}
 """Types of the values of each sort key."""
 
 

@@ -11,6 +11,7 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
+from PIL import Image
 from sqlalchemy import select
 
 from wsabie.collection.db.database import fetch_rows
@@ -18,7 +19,8 @@ from wsabie.collection.db.errors import format_command
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.scan.file_inspection import InspectionTask, inspect_file, read_file_stat, rescan_error
-from wsabie.core.errors import InputError, NotFoundError, require
+from wsabie.core.errors import InputError, NotFoundError, UnreadableItemError, require
+from wsabie.features.images.image_decoder import decode_image
 from wsabie.io.modalities import PICTURES
 from wsabie.storage.atomic_files import replace_file
 
@@ -184,11 +186,6 @@ def get_thumbnail_path(collection: Collection, content: str, size: int) -> Path:
 
 
 def _write_thumbnail(file: Path, path: Path, size: int, message: str) -> None:
-    from PIL import Image
-
-    from wsabie.core.errors import UnreadableItemError
-    from wsabie.features.images.image_decoder import decode_image
-
     try:
         pixels = decode_image(file, size=size)
     except UnreadableItemError as error:

@@ -11,6 +11,9 @@ A picture keeps its burst for ever: no model learns later from what another one 
 from datetime import datetime
 
 import numpy as np
+from sklearn.preprocessing import normalize
+from sklearn.random_projection import GaussianRandomProjection
+from sklearn.utils.extmath import safe_sparse_dot
 from sqlalchemy import func, insert, select
 
 from wsabie.collection.db.database import begin_write, fetch_rows
@@ -71,9 +74,6 @@ def find_leaders(X: Matrix, times: Float64, n_leaders: int = 0, near_equality: f
     >>> find_leaders(X, np.array([0.0, 3.0, 500.0, np.nan])).tolist()
     [0, 0, 2, 2]
     """
-    from sklearn.preprocessing import normalize
-    from sklearn.utils.extmath import safe_sparse_dot
-
     rows, n = normalize(X), X.shape[0]
     sketches = _sketch_rows(rows) if np.isfinite(near_equality) else None
     leaders, is_leader = np.arange(n), np.arange(n) < n_leaders
@@ -100,9 +100,6 @@ def find_leaders(X: Matrix, times: Float64, n_leaders: int = 0, near_equality: f
 
 def _sketch_rows(rows: Matrix) -> Float32:
     """Return short rows whose cosines are those of the rows within `_SKETCH_ERROR`, with rare exceptions."""
-    from sklearn.preprocessing import normalize
-    from sklearn.random_projection import GaussianRandomProjection
-
     if rows.shape[1] <= _SKETCH_WIDTH:
         return rows if isinstance(rows, np.ndarray) else rows.toarray()
     projection = GaussianRandomProjection(_SKETCH_WIDTH, random_state=0)

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from pyarrow import ArrowException
+from pyarrow.parquet import read_table
+from scipy.sparse import csr_matrix, vstack
 from sqlalchemy import select, update
 
 from wsabie.collection.db.database import begin_write, execute_in, fetch_rows, group_pairs, iterate_chunks
@@ -93,8 +96,6 @@ class FeatureStore:
         if self.extractor.is_dense:
             matrix = np.concatenate(parts) if parts else np.empty((0, self.extractor.n_features_), np.float32)
             return matrix[original_order], is_stored
-        from scipy.sparse import csr_matrix, vstack
-
         matrix = vstack(parts, format="csr") if parts else csr_matrix((0, self.extractor.n_features_), dtype=np.float32)
         return matrix[original_order], is_stored
 
@@ -234,19 +235,12 @@ def _load_current_extractor(collection: Collection) -> FeatureExtractor | None:
 
 
 def _read_names(path: Path) -> list[str] | None:
-    from pyarrow import ArrowException
-    from pyarrow.parquet import read_table
-
     with suppress(ArrowException, OSError):
         return list(read_table(path, columns=["id"], page_checksum_verification=True)["id"].to_pylist())
     return None
 
 
 def _read_shard(path: Path, extractor: FeatureExtractor) -> Matrix:
-    from pyarrow import ArrowException
-    from pyarrow.parquet import read_table
-    from scipy.sparse import csr_matrix
-
     columns = [DENSE] if extractor.is_dense else ["indices", "values"]
     try:
         table = read_table(path, columns=columns, page_checksum_verification=True).combine_chunks()

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.linalg import eigh
 from sqlalchemy import Connection, func, select
 
 from wsabie.collection.annotations.decisions import find_model_in_use
@@ -105,8 +106,6 @@ def compute_principal_components(points: Float32) -> PrincipalComponents:
 
 
 def _find_leading(covariance: Float64) -> tuple[Float64, float]:
-    from scipy.linalg import eigh
-
     dim = len(covariance)
     directions = np.zeros((dim, 2))
     n_directions = min(2, dim)

@@ -229,9 +229,7 @@ def _compute_label_means(
     return normalise_rows(means), frequent
 
 
-def _group_pairs(
-    reasons: Mapping[Pair, MergeReason], exclusions: set[Pair], languages: Sequence[str]
-) -> list[list[Pair]]:
+def _group_pairs(reasons: Mapping[Pair, MergeReason], exclusions: set[Pair], languages: list[str]) -> list[list[Pair]]:
     """Return the pairs of each group, best first; no group contains an excluded pair.
 
     Two words of one language that are always together mean two concepts. So pairs that only co-occurrence links never

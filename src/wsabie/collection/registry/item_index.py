@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from sqlalchemy import bindparam, select
@@ -29,12 +29,11 @@ from wsabie.core.errors import InputError, ModelFolderError, WsabieError
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_files import read_stamp
 from wsabie.core.json_conversion import JsonObject
+from wsabie.embedding.joint_space import SimilarityName
+from wsabie.search.approximate_index import ApproximateIndex, CodesKind
+from wsabie.search.exact_index import ExactIndex
+from wsabie.search.label_index import DEFAULT_RECALL
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
-
-if TYPE_CHECKING:
-    from wsabie.embedding.joint_space import SimilarityName
-    from wsabie.search.approximate_index import ApproximateIndex, CodesKind
-    from wsabie.search.exact_index import ExactIndex
 
 _KIND = "item embeddings"
 CHANGED = 0.02
@@ -46,7 +45,7 @@ _SPARE = 16  # additional matches, as some items may be gone
 _PRESENT = select(items.c.id).where(items.c.id.in_(bindparam("item_ids", expanding=True)), items.c.state == "present")
 _SIMILARITIES = ("dot", "cosine")
 _log = logging.getLogger("wsabie")
-_item_index_cache = FileCache["ExactIndex | ApproximateIndex"](4)
+_item_index_cache = FileCache[ExactIndex | ApproximateIndex](4)
 
 
 class ItemEmbeddings(NamedTuple):
@@ -91,8 +90,8 @@ class SearchIndex(NamedTuple):
     """Embeddings of a model with search indices by inner product and by cosine."""
 
     embeddings: ItemEmbeddings
-    dot: "ExactIndex"
-    cosine: "ExactIndex"
+    dot: ExactIndex
+    cosine: ExactIndex
 
 
 def shorten_hash(content: str) -> int:
@@ -141,8 +140,6 @@ _index_cache = FileCache[SearchIndex](2)
 
 
 def _build_search_index(model: Path) -> SearchIndex:
-    from wsabie.search.exact_index import ExactIndex
-
     tensors = open_model_folder(model / "points", verify=False).tensors
     embeddings = ItemEmbeddings(*(tensors[name] for name in ItemEmbeddings._fields))
     points = embeddings.points
@@ -181,7 +178,7 @@ def find_nearest_items(
     queries: Sequence[Float32],
     k: int = 20,
     *,
-    similarity: "SimilarityName" = "cosine",
+    similarity: SimilarityName = "cosine",
     exclude: Iterable[int] = (),
     model: int | None = None,
 ) -> list[list[ItemNeighbour]]:
@@ -275,7 +272,7 @@ def read_index_status(model: Path, n_items: int) -> IndexStatus:
 
 
 def index_items(
-    collection: Collection, *, kind: "CodesKind" = "ivf", recall: float = 0.95, progress: Progress = SILENT
+    collection: Collection, *, kind: CodesKind = "ivf", recall: float = 0.95, progress: Progress = SILENT
 ) -> dict[str, JsonObject]:
     """Build the model's indices, by inner product and by cosine, tuned on its items; return their facts.
 
@@ -290,8 +287,6 @@ def index_items(
 
 def renew_indices(collection: Collection, model: Path, progress: Progress = SILENT) -> dict[str, JsonObject]:
     """Rebuild the indices of a model if much has changed, or if only earlier models have some."""
-    from wsabie.search.label_index import DEFAULT_RECALL
-
     if not any(collection.models.glob("*/points/index-*/config.json")):
         return {}
     try:
@@ -319,7 +314,7 @@ def _is_current(state: ModelState, points: ItemEmbeddings) -> bool:
     return all(n - n_shared <= CHANGED * n for n in (len(points.items), len(positions)))
 
 
-def load_item_index(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
+def load_item_index(model: Path, points: ItemEmbeddings, exact: ExactIndex) -> ExactIndex | ApproximateIndex:
     """Return the approximate index if one exists and fits, else the exact one."""
     config = _index_folder(model, exact.similarity) / "config.json"
     if not (stamp := read_stamp(config)):
@@ -328,9 +323,7 @@ def load_item_index(model: Path, points: ItemEmbeddings, exact: "ExactIndex") ->
     return _item_index_cache.get((config, stamp, id(exact)), lambda: _open(model, points, exact))
 
 
-def _open(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
-    from wsabie.search.approximate_index import ApproximateIndex
-
+def _open(model: Path, points: ItemEmbeddings, exact: ExactIndex) -> ExactIndex | ApproximateIndex:
     state = _load_state(model, exact.similarity)
     positions = None if state is None else _map_positions(state, points)
     if state is None or positions is None:
@@ -345,10 +338,8 @@ def _open(model: Path, points: ItemEmbeddings, exact: "ExactIndex") -> "ExactInd
 
 
 def _build_indices(
-    model: Path, search_index: SearchIndex, kind: "CodesKind", recall: float, progress: Progress
+    model: Path, search_index: SearchIndex, kind: CodesKind, recall: float, progress: Progress
 ) -> dict[str, JsonObject]:
-    from wsabie.search.approximate_index import ApproximateIndex
-
     points, *exact_indices = search_index
     item_tensors, reports = {"items": points.items, "hashes": points.hashes}, {}
     with progress.stage("indexing", len(_SIMILARITIES), "indices") as bar:

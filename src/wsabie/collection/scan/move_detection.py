@@ -119,9 +119,7 @@ _PAIRING_KEYS: tuple[Callable[[FileRecord | ItemRecord], object], ...] = (
 )
 
 
-def _pair_files(
-    positions: Sequence[int], files: Sequence[FileRecord], items: Sequence[ItemRecord]
-) -> dict[int, ItemRecord]:
+def _pair_files(positions: list[int], files: Sequence[FileRecord], items: list[ItemRecord]) -> dict[int, ItemRecord]:
     """Pair files and items of the same content: by path, then by name, by folder, and by order."""
     pairs: dict[int, ItemRecord] = {}
     unpaired = sorted(items, key=lambda item: item.id)

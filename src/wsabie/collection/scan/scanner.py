@@ -161,9 +161,7 @@ def scan_collection(
 class _ScanRun:
     """State of one running scan."""
 
-    def __init__(
-        self, collection: Collection, by: str, contents: Sequence[roots.RootContents], work: WorkContext
-    ) -> None:
+    def __init__(self, collection: Collection, by: str, contents: list[roots.RootContents], work: WorkContext) -> None:
         self.collection, self.by, self.work, self.rejects = collection, by, work, work.rejects
         self.counts: Counter[str] = Counter()
         self.joined_labels: list[str] = []
