@@ -16,7 +16,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --for
 TYPES := $(BIN)/python scripts/print_openapi.py | npm --prefix web run --silent types --
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: help setup web types demo test soak fuzz fuzz-files faults lint .lint-package .lint-pages bench docs lock dist audit clean
+.PHONY: help setup web types demo test databases soak fuzz fuzz-files faults lint .lint-package .lint-pages bench docs lock dist audit clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,11 +76,14 @@ test: lint  ## lint and the whole test suite
 	@cd web && npm run --silent test
 	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
+databases: setup  ## the tests of collections and services, each on SQLite and on PostgreSQL
+	@WSABIE_TEST_EACH_DATABASE=1 scripts/with-postgres $(BIN)/python -m pytest -n auto --dist loadfile tests/collection tests/server tests/cli/collection tests/faults
+
 soak: setup  ## kill a service 50 times on each database, and see that nothing is lost (KILLS=50)
-	@WSABIE_SOAK_KILLS=$(or $(KILLS),50) scripts/with-postgres $(BIN)/python -m pytest -s tests/faults/test_kills.py
+	@WSABIE_TEST_EACH_DATABASE=1 WSABIE_SOAK_KILLS=$(or $(KILLS),50) scripts/with-postgres $(BIN)/python -m pytest -s tests/faults/test_kills.py
 
 fuzz: setup  ## 100 made-up requests to each route of a service, by three seeds, on each database (EXAMPLES=100 SEEDS=1,2,3)
-	@WSABIE_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) WSABIE_FUZZ_SEEDS=$(SEEDS) scripts/with-postgres $(BIN)/python -m pytest -s tests/server/test_fuzz.py
+	@WSABIE_TEST_EACH_DATABASE=1 WSABIE_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) WSABIE_FUZZ_SEEDS=$(SEEDS) scripts/with-postgres $(BIN)/python -m pytest -s tests/server/test_fuzz.py
 
 fuzz-files: setup  ## 2,000 made-up files through the readers and through collections (FILES=2000)
 	@WSABIE_FUZZ_FILES=$(or $(FILES),2000) $(BIN)/python -m pytest -s tests/io/test_made_up_files.py

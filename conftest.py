@@ -2,7 +2,10 @@
 
 import gc
 import os
+import re
 import sys
+import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,9 @@ from wsabie.core.machine import count_available_cores  # noqa: E402
 
 WAITING = ("web", "faults", "distributed")
 """Folders whose tests wait for browsers, killed services and nodes most of the time, for minutes; the longest first."""
+DATABASE = re.compile(rf"\b({'|'.join(KINDS)})\b")
+ABOVE_CATALOGUE = {"cli", "faults", "learning", "maps", "server"}
+"""Folders of which a test runs in one database; `make databases` runs it in each, as all others always do."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -49,10 +55,31 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return FileScheduling(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files come first: what is begun last keeps all others waiting (`--no-loadscope-reorder`)."""
     order = {folder: place for place, folder in enumerate(WAITING)}
     items.sort(key=lambda item: order.get(item.path.parent.name, len(WAITING)))
+    if "WSABIE_TEST_EACH_DATABASE" not in os.environ:
+        twins = find_twins(items)
+        config.hook.pytest_deselected(items=twins)
+        items[:] = [item for item in items if item not in twins]
+
+
+def find_twins(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return the tests above the catalogue that run in the other database, which a checksum of the name draws."""
+    pairs = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        if ABOVE_CATALOGUE.intersection(item.path.parts) and DATABASE.search(item.nodeid):
+            pairs[DATABASE.sub("", item.nodeid)].append(item)
+    return {pair[is_drawn(pair[0])] for pair in pairs.values() if len(pair) == len(KINDS)}
+
+
+def is_drawn(item: pytest.Item) -> bool:
+    """Return whether SQLite runs a test of both; a file whose tests share a database is drawn as a whole."""
+    separator = "::" if "database_of_module" in item.fixturenames else "["  # type: ignore[attr-defined]
+    name = item.nodeid.partition(separator)[0]
+    return "WSABIE_TEST_POSTGRES" not in os.environ or zlib.crc32(name.encode()) % 2 == 0
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,17 @@ from wsabie.server.service_context import ServiceContext
 from wsabie.server.tokens import Token, hash_token
 
 
+@cache
+def read_rows(n: int) -> list[dict[str, Any]]:
+    """Rows of the sample: image, labels, languages."""
+    table = pq.read_table(get_sample_path("emoji"), columns=["image", "labels", "languages"])
+    rows: list[dict[str, Any]] = table.slice(400, n).to_pylist()
+    return rows
+
+
 def write_emoji(folder: Path, n: int) -> None:
     """Real pictures with their English and German names."""
-    columns = ["image", "labels", "languages"]
-    rows = pq.read_table(get_sample_path("emoji"), columns=columns).slice(400, n).to_pylist()
+    rows = read_rows(n)
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["file_name,labels"]
     for position, row in enumerate(rows):

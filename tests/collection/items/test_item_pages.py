@@ -94,7 +94,7 @@ def list_all_items(collection: Collection, sort: str, **filters: Any) -> list[in
     cursor = None
     while True:
         got = read_item_page(
-            collection, ItemFilter(**filters), sort=sort.lstrip("-"), descending=sort[0] == "-", cursor=cursor, limit=7
+            collection, ItemFilter(**filters), sort=sort.lstrip("-"), descending=sort[0] == "-", cursor=cursor, limit=23
         )
         item_ids += [item.id for item in got.items]
         assert got.total is None or cursor is None

@@ -6,6 +6,7 @@ import struct
 import subprocess
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def make_small_png(*chunks: bytes) -> bytes:
     return b"".join([PNG, head, *chunks, rows, make_png_chunk(b"IEND", b"")])
 
 
+@cache
 def compress_zeros(size: int) -> bytes:
     """So many zeros, compressed: a thousandth of it."""
     packer = zlib.compressobj(9)
