@@ -4,7 +4,8 @@
     python scripts/build_tiny_encoders.py --out tests/features/encoders/tiny
 
 Each folder has the networks, their settings, and in `reference.npz` the pixels that the reference processor makes of
-two pictures, and their embeddings. Tests compare with them.
+two pictures, and their embeddings. `text_reference.npz` has the tokens and embeddings of `TEXTS`. Tests compare with
+them.
 """
 
 import argparse
@@ -13,12 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import tokenizers
 import torch
 import transformers
 from PIL import Image
 from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
+from transformers.models.siglip2.tokenization_siglip2 import Siglip2Tokenizer
 
 ROOT = Path(__file__).parents[1]
 SIDE = 32
@@ -26,6 +29,18 @@ SIZES = ((90, 61), (47, 95))
 """Width and height of the pictures."""
 VISION = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": SIDE, "patch_size": 8}
 MLP = {"intermediate_size": 12}
+TEXT = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "attn_implementation": "eager", **MLP}
+TEXTS = (
+    "a photo of a Great White Shark.",
+    "toad, frog",
+    "",
+    "  two   blanks\tand\na line",
+    "It's 2026: 3 1/2 caf\u00e9s!",
+    "cafe\u0301 \u0130STANBUL \u039f\u0394\u039f\u03a3",
+    "\u732b\u306e\u5199\u771f \U0001f408",
+    "<eos> <|endoftext|> <pad>",
+    "a photo of " + "very " * 90 + "long",
+)
 
 
 class Outputs(torch.nn.Module):
@@ -51,6 +66,71 @@ def main() -> None:
     build_clip(out / "clip-base")
     build_dinov2(out / "dinov2-small")
     build_siglip2(out / "siglip2-base")
+    torch.manual_seed(1)
+    build_clip_text(out / "clip-base")
+    build_siglip2_text(out / "siglip2-base")
+
+
+def build_clip_text(folder: Path) -> None:
+    special = ["<|startoftext|>", "<|endoftext|>"]
+    model = tokenizers.models.BPE(end_of_word_suffix="</w>", unk_token=special[1])
+    learner = tokenizers.trainers.BpeTrainer(
+        vocab_size=700, special_tokens=special, end_of_word_suffix="</w>", show_progress=False,
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    vocabulary, merges = learn_pieces(model, learner, transformers.CLIPTokenizer()._tokenizer)
+    for byte in sorted(learner.initial_alphabet):
+        vocabulary.setdefault(f"{byte}</w>", len(vocabulary))
+    tokenizer = transformers.CLIPTokenizer(vocabulary, merges)
+    eos = tokenizer.eos_token_id
+    config = transformers.CLIPTextConfig(
+        **TEXT, vocab_size=len(tokenizer), projection_dim=6, bos_token_id=tokenizer.bos_token_id, eos_token_id=eos
+    )
+    network = Outputs(transformers.CLIPTextModelWithProjection(config), ["text_embeds"])
+    write_text(folder, network, tokenizer, {"max_length": 77}, (0, 1))
+
+
+def build_siglip2_text(folder: Path) -> None:
+    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    model = tokenizers.models.BPE(unk_token=special[3], fuse_unk=True, byte_fallback=True)
+    learner = tokenizers.trainers.BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False)
+    vocabulary, merges = learn_pieces(model, learner, Siglip2Tokenizer()._tokenizer)
+    tokenizer = Siglip2Tokenizer(vocabulary, merges, add_bos_token=False, add_eos_token=True, padding_side="right")
+    config = transformers.SiglipTextConfig(**TEXT, vocab_size=len(tokenizer), max_position_embeddings=64)
+    network = Outputs(transformers.SiglipTextModel(config), ["pooler_output"])
+    write_text(folder, network, tokenizer, {"max_length": 64, "padding": "max_length"}, (0,))
+
+
+def learn_pieces(
+    model: tokenizers.models.Model, learner: tokenizers.trainers.Trainer, reference: tokenizers.Tokenizer
+) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Return the vocabulary and the merges that a tokenizer learns from some of `TEXTS`."""
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer, tokenizer.pre_tokenizer = reference.normalizer, reference.pre_tokenizer
+    tokenizer.train_from_iterator(TEXTS[:5], learner)
+    content = json.loads(tokenizer.to_str())["model"]
+    return content["vocab"], [tuple(merge) for merge in content["merges"]]
+
+
+def write_text(
+    folder: Path, network: Outputs, tokenizer: object, options: dict[str, object], axes: tuple[int, ...]
+) -> None:
+    """Write a text tower, its tokenizer, and what it makes of `TEXTS`."""
+    tokens = [tokenizer(text, truncation=True, **options)["input_ids"] for text in TEXTS]
+    with torch.no_grad():
+        embeddings = np.concatenate([network(torch.tensor([ids]))[0].numpy() for ids in tokens])
+    lengths = np.array([len(ids) for ids in tokens])
+    np.savez_compressed(
+        folder / "text_reference.npz", texts=np.array(TEXTS), tokens=np.concatenate(tokens), lengths=lengths,
+        embeddings=embeddings,
+    )  # fmt: skip
+    backend = tokenizer.backend_tokenizer
+    backend.no_truncation()
+    backend.no_padding()
+    if isinstance(tokenizer, Siglip2Tokenizer):  # the hub's file has no lower case, unlike the class
+        backend.normalizer = tokenizers.normalizers.Replace(" ", "\u2581")
+    (folder / "tokenizer.json").write_text(backend.to_str())
+    write_network(folder / "onnx/text_model.onnx", network, torch.tensor([tokens[0]]), "input_ids", axes)
 
 
 def build_clip(folder: Path) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sqlalchemy import select
+from sqlalchemy import bindparam, func, select
 
 from picture_collections import add_item, tag
-from wsabie.collection.annotations.decisions import make_no_model_error
+from wsabie.collection.annotations.decisions import make_no_model_error, tag_items
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.db.tables import models, suggestions
@@ -18,10 +18,13 @@ from wsabie.collection.labels.label_list import add_labels
 from wsabie.collection.learning import zero_shot
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import forecast_training, train_collection_model
-from wsabie.collection.registry.model_registry import load_model_in_use
+from wsabie.collection.registry.model_registry import load_model, load_model_in_use
 from wsabie.collection.search.text_search import search_items
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.features.encoders import sentence_encoder
+from wsabie.features.encoders.encoder_list import HUB_ENCODERS
+from wsabie.features.encoders.encoder_store import install_encoder
+from wsabie.features.encoders.text_encoder import TextEncoder
 from wsabie.features.extractor_registry import load_extractor
 from wsabie.features.extractors.onnx_encoders import ConseEncoder
 from wsabie.models.annotators import Annotator
@@ -60,6 +63,65 @@ def test_labels_are_suggested_before_the_first_tag(collection: Collection, anima
     with pytest.raises(InputError, match="nobody knows how often it is right"):
         apply_model(collection, by="eve", min_precision=0.9)
     assert apply_model(collection, by="eve", threads=1).inference.items == 0
+
+
+@needs_words
+def test_probabilities_follow_decisions_from_twenty_on(collection: Collection, animals: dict[int, str]) -> None:
+    first = apply_model(collection, by="eve", threads=1)
+    assert first.calibrated_on == 0
+    wrong = [name for name in ANIMALS if name != "bee"]
+    items = list(animals)
+    tag_items(collection, items[:2], accept=["bee"], reject=wrong, by="eve")  # names mean nothing here
+    assert apply_model(collection, by="eve", threads=1).model == first.model
+    tag_items(collection, items[2:3], reject=wrong, by="eve")
+    second = apply_model(collection, by="eve", threads=1)
+    assert (second.calibrated_on, second.model) == (23, first.model + 1)
+    assert apply_model(collection, by="eve", threads=1).model == second.model
+    sigmoids = [load_model(collection, model).model.calibration_ for model in (first.model, second.model)]
+    assert sigmoids[1].slope > 0
+    assert sigmoids[1].label_offsets[ANIMALS.index("bee")] > 0 > sigmoids[1].label_offsets[ANIMALS.index("crab")]
+    s = suggestions.c
+    with begin_read(collection.engine) as connection:
+        query = select(func.max(s.probability)).where(s.model_id == bindparam("model"), s.item_id.in_(items[3:]))
+        best = [connection.scalar(query, {"model": model}) for model in (first.model, second.model)]
+    assert best[1] < best[0]
+
+
+@needs_words
+def test_rejections_alone_calibrate_nothing(collection: Collection, animals: dict[int, str]) -> None:
+    first = apply_model(collection, by="eve", threads=1)
+    tag_items(collection, list(animals)[:3], reject=ANIMALS, by="eve")
+    assert apply_model(collection, by="eve", threads=1).calibrated_on == 0
+    assert first.is_zero_shot
+
+
+def test_a_text_tower_places_names_and_synonyms_among_photos(
+    collection: Collection, animals: dict[int, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its weights are random, so that the order of labels is that of the cosines and says nothing else."""
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("tokenizers")
+    monkeypatch.setenv("WSABIE_ENCODERS", str(tmp_path / "encoders"))
+    install_encoder(
+        HUB_ENCODERS["clip-base"], Path(__file__).parents[2] / "features/encoders/tiny/clip-base", words=True
+    )
+    with begin_entry(collection.engine, "eve", "label", "a synonym") as change:
+        label_store.add_synonyms(change, label_store.find_label(change.connection, "bee"), {"Biene": "de"})
+    result = apply_model(collection, by="eve", floor=0.0, threads=1)
+    loaded = load_model(collection, result.model)
+    assert (result.is_zero_shot, loaded.extractor.name) == (True, "clip-base")
+    assert list(loaded.model.vocabulary_) == ["bee", "Biene", *ANIMALS[1:]]
+    assert loaded.labels[0] == loaded.labels[1]
+    photo = (collection.folder / "erase_bee.jpg").read_bytes()
+    _, row = loaded.extractor.transform_one(photo)
+    texts = [f"a photo of a {name}." for name in loaded.model.vocabulary_]
+    expected = TextEncoder("clip-base").encode(texts) @ row / np.linalg.norm(row)
+    np.testing.assert_allclose(loaded.model.scores(row[np.newaxis])[0], expected, atol=1e-5)
+    item = next(item for item, name in animals.items() if name == "bee")
+    assert first_labels(collection, result.model)[item] == ["bee", "bee", *ANIMALS[1:]][int(expected.argmax())]
+    monkeypatch.setattr(zero_shot, "NEAR", -np.inf)
+    (group,) = search_items(collection, "zzzqqq", len(ANIMALS)).groups
+    assert len(group.hits) == len(ANIMALS)
 
 
 @needs_words

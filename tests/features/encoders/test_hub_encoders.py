@@ -20,7 +20,13 @@ import pytest
 from wsabie.core.errors import InputError
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.encoders.encoder_speed import measure_speed
-from wsabie.features.encoders.encoder_store import find_encoder_folder, install_encoder, is_encoder_installed
+from wsabie.features.encoders.encoder_store import (
+    find_encoder_folder,
+    install_encoder,
+    is_encoder_installed,
+    is_tower_installed,
+)
+from wsabie.features.encoders.text_encoder import TextEncoder
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors.onnx_encoders import Preprocessing
 from wsabie.features.images.image_decoder import decode_image
@@ -40,8 +46,8 @@ def encoder_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "encoders"
 
 
-def install(name: str) -> dict[str, str]:
-    return install_encoder(HUB_ENCODERS[name], TINY / name)
+def install(name: str, *, words: bool = False) -> dict[str, str]:
+    return install_encoder(HUB_ENCODERS[name], TINY / name, words=words)
 
 
 def list_pictures() -> ItemList:
@@ -78,6 +84,43 @@ def test_embeddings_are_those_of_the_reference_model(name: str, tmp_path: Path) 
     loaded = load_extractor(tmp_path / "saved")
     assert (loaded.name, loaded.fingerprint()) == (name, extractor.fingerprint())
     np.testing.assert_array_equal(loaded.transform(list_pictures()).X, rows)
+
+
+@pytest.mark.parametrize("name", ["clip-base", "siglip2-base"])
+def test_tokens_and_text_embeddings_are_those_of_the_reference(name: str) -> None:
+    install(name, words=True)
+    reference, encoder = np.load(TINY / name / "text_reference.npz"), TextEncoder(name)
+    tokens = np.split(reference["tokens"], reference["lengths"].cumsum()[:-1])
+    for text, expected_ids in zip(reference["texts"].tolist(), tokens, strict=True):
+        assert encoder.tokenize(text) == expected_ids.tolist(), text
+    points = encoder.encode(reference["texts"].tolist())
+    expected = reference["embeddings"] / np.linalg.norm(reference["embeddings"], axis=1, keepdims=True)
+    assert (points * expected).sum(axis=1).min() > 0.9999
+    np.testing.assert_allclose(points, expected, atol=1e-4)
+    pictures = create_extractor(name).transform(list_pictures()).X
+    assert points.shape[1] == pictures.shape[1]
+
+
+def test_a_text_tower_is_installed_when_told_to(encoder_folder: Path) -> None:
+    install("clip-base")
+    assert not is_tower_installed(HUB_ENCODERS["clip-base"])
+    with pytest.raises(InputError, match=r"text tower of clip-base is not installed; run: .* get clip-base --words"):
+        TextEncoder("clip-base")
+    with pytest.raises(InputError, match="dinov2-small reads no words; choose from clip-base, siglip2-base"):
+        install("dinov2-small", words=True)
+    install("clip-base", words=True)
+    assert is_tower_installed(HUB_ENCODERS["clip-base"])
+    (encoder_folder / "clip-base/tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match="has changed since its download"):
+        TextEncoder("clip-base")
+
+
+def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(TINY / "clip-base", tmp_path / "other")
+    (tmp_path / "other/tokenizer.json").write_text("{}")
+    install_encoder(HUB_ENCODERS["clip-base"], tmp_path / "other", words=True)
+    with pytest.raises(InputError, match=r"tokenizer\.json of clip-base is no tokenizer"):
+        TextEncoder("clip-base")
 
 
 def test_options_override_the_preprocessing_of_the_encoder() -> None:

@@ -238,6 +238,10 @@ def _show_suggestions(result: "ApplyResult", folder: Path) -> None:
     _show_inference(result.inference, folder)
     if result.is_zero_shot:
         print_note("by the names of the labels alone, so that many are wrong; accept and reject some in the gallery")
+        if result.calibrated_on:
+            print_note(f"their probabilities follow {result.calibrated_on:,} decisions")
+        else:
+            print_note("weak: their probabilities follow no decision yet; `apply` again after 20")
         print_note(f"then: wsabie collection train {quote_path(folder)}")
     if result.coverage is not None:
         coverage = result.coverage

@@ -196,8 +196,8 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     summary = ", ".join(part for part in (result.summary, unchanged) if part)
     print_note(f"{result.modality or 'files'}: {summary}")
     from wsabie.collection.annotations.training_examples import MIN_ITEMS
+    from wsabie.collection.learning.zero_shot import find_name_encoder
     from wsabie.collection.overview import check_readiness
-    from wsabie.features.encoders.sentence_encoder import is_sentence_encoder_installed
 
     readiness, path = check_readiness(collection), quote_path(folder)
     if result.modality != "pictures":
@@ -211,7 +211,7 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     needs = f"{MIN_ITEMS} tagged pictures and 2 labels, better 20 of each label"
     print_note(f"nothing is tagged yet; a model needs {needs}")
     if readiness.labels:
-        remedy = "" if is_sentence_encoder_installed() else ", after: pip install 'wsabie[words]'"
+        remedy = "" if find_name_encoder() else ", after: pip install 'wsabie[words]'"
         print_note(f"next: suggestions by the names of the labels alone: wsabie collection apply {path}{remedy}")
     print_note(f"next: tag some in the gallery: wsabie serve {path}")
     print_note(f"or from a list: wsabie collection import {path} tags.csv")

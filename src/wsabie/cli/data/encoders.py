@@ -19,6 +19,7 @@ class EncoderOptions(OutputOptions):
     action: _Action = argument("list: show all; get: download one (default: list).", "list", metavar="[list|get]")
     name: str | None = argument("Name of the encoder to get.", metavar="[NAME]")
     source: Path | None = _option("get: folder with the files of the encoder, in place of the hub.", flag="--from")
+    words: bool = option("get: its text tower too, for suggestions and searches by words.", kinds=("get",))
     measure: bool = _option("list: measure how many photos a second the installed ones take on a core.")
 
 
@@ -31,7 +32,7 @@ def encoders(options: EncoderOptions) -> Report:
         return _list_encoders(options.measure)
     if options.name is None:
         raise InputError("get what? Name an encoder of `wsabie encoders`: wsabie encoders get NAME")
-    return _get_encoder(options.name, options.source)
+    return _get_encoder(options.name, options.source, options.words)
 
 
 def _list_encoders(measure: bool) -> Report:
@@ -43,7 +44,8 @@ def _list_encoders(measure: bool) -> Report:
     for encoder in ENCODERS:
         is_installed = is_encoder_installed(encoder)
         speed = round(measure_speed(encoder.name), 1) if measure and is_installed else None
-        documents.append({**encoder._asdict(), "is_installed": is_installed, "photos_per_second": speed})
+        facts = {**encoder._asdict(), "tower": encoder.tower and encoder.tower._asdict()}
+        documents.append({**facts, "is_installed": is_installed, "photos_per_second": speed})
     yield {"encoders": documents}
     columns = ["encoder", "for", "licence", "MB", "dimensions", "text", "photos/s", "installed", "verified here"]
     keys = ["name", "purpose", "licence", "megabytes", "dimensions", "text", "photos_per_second"]
@@ -58,13 +60,13 @@ def _list_encoders(measure: bool) -> Report:
     print_note(f"{', '.join(HUB_ENCODERS)}: wsabie encoders get NAME, then --features NAME")
 
 
-def _get_encoder(name: str, source: Path | None) -> Report:
+def _get_encoder(name: str, source: Path | None, words: bool) -> Report:
     from wsabie.features.encoders.encoder_store import find_encoder, find_encoder_folder, install_encoder
 
     encoder = find_encoder(name)
     folder = find_encoder_folder(encoder)
     address, size = f"https://huggingface.co/{encoder.repository}", f"{encoder.megabytes:g} MB"
     print_note(f"{name}: weights of {address}, {size}, licence {encoder.licence}")
-    hashes = install_encoder(encoder, source)
+    hashes = install_encoder(encoder, source, words=words)
     yield {"encoder": name, "licence": encoder.licence, "folder": folder, "files": hashes}
     out.print(f"{folder}: {len(hashes)} files; use them as --features {name}")

@@ -123,13 +123,17 @@ class SuggestionCoverage(NamedTuple):
 
 
 class ApplyResult(NamedTuple):
-    """Results of applying a model; `is_zero_shot` if it knows labels by their names alone."""
+    """Results of applying a model.
+
+    `is_zero_shot` if it knows labels by their names alone; `calibrated_on` is its number of decisions then, else 0.
+    """
 
     model: int
     inference: InferenceResult
     coverage: SuggestionCoverage | None
     accepted: decisions.DecisionCounts | None
     is_zero_shot: bool
+    calibrated_on: int = 0
 
 
 def apply_model(
@@ -193,7 +197,8 @@ def apply_model(
     coverage = None if threshold is None else measure_coverage(collection, model_id, threshold)
     if accept_above is not None:
         accepted = accept_suggestions(collection, accept_above, by=by, model=model_id).counts
-    return ApplyResult(model_id, inference, coverage, accepted, loaded_model.is_zero_shot)
+    calibrated_on = loaded_model.record.facts.get("calibrated_on", 0)
+    return ApplyResult(model_id, inference, coverage, accepted, loaded_model.is_zero_shot, calibrated_on)
 
 
 def infer_suggestions(collection: Collection, loaded_model: LoadedModel, options: InferenceOptions) -> InferenceResult:

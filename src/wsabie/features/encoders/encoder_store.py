@@ -45,10 +45,17 @@ def find_encoder_folder(encoder: ImageEncoder) -> Path:
 
 def is_encoder_installed(encoder: ImageEncoder) -> bool:
     """Return True if the name of an encoder alone extracts features on this machine."""
-    if encoder.repository is None:
-        return is_network_installed()
+    return is_network_installed() if encoder.repository is None else _has_files(encoder, encoder.files)
+
+
+def is_tower_installed(encoder: ImageEncoder) -> bool:
+    """Return True if an encoder is installed with its text tower."""
+    return encoder.tower is not None and _has_files(encoder, encoder.files + encoder.tower.files)
+
+
+def _has_files(encoder: ImageEncoder, files: tuple[str, ...]) -> bool:
     hashes, folder = _read_hashes(encoder), find_encoder_folder(encoder)
-    return all(file in hashes and (folder / file).is_file() for file in encoder.files)
+    return all(file in hashes and (folder / file).is_file() for file in files)
 
 
 def load_file(encoder: ImageEncoder, file: str) -> OnnxContent:
@@ -59,14 +66,18 @@ def load_file(encoder: ImageEncoder, file: str) -> OnnxContent:
     InputError
         The encoder is not installed, or the file has changed since.
     """
-    path, remedy = find_encoder_folder(encoder) / file, f"run: wsabie encoders get {encoder.name}"
-    require(is_encoder_installed(encoder), f"the encoder {encoder.name} is not installed; {remedy}")
+    is_of_tower = encoder.tower is not None and file in encoder.tower.files
+    option, part = (
+        (" --words", f"the text tower of {encoder.name}") if is_of_tower else ("", f"the encoder {encoder.name}")
+    )
+    path, remedy = find_encoder_folder(encoder) / file, f"run: wsabie encoders get {encoder.name}{option}"
+    require(_has_files(encoder, (file,)), f"{part} is not installed; {remedy}")
     content = OnnxContent.load(path)
     require(content.sha256 == _read_hashes(encoder)[file], f"{path} has changed since its download; {remedy}")
     return content
 
 
-def install_encoder(encoder: ImageEncoder, source: Path | None = None) -> dict[str, str]:
+def install_encoder(encoder: ImageEncoder, source: Path | None = None, *, words: bool = False) -> dict[str, str]:
     """Download the files of an encoder that are not here, or copy them from a folder in the same layout.
 
     A download that was interrupted resumes.
@@ -76,6 +87,8 @@ def install_encoder(encoder: ImageEncoder, source: Path | None = None) -> dict[s
     encoder : ImageEncoder
     source : Path or None
         The folder; None: the hub.
+    words : bool
+        Install its text tower too.
 
     Returns
     -------
@@ -85,14 +98,19 @@ def install_encoder(encoder: ImageEncoder, source: Path | None = None) -> dict[s
     Raises
     ------
     InputError
-        A file cannot be had, or is another one than at the first download.
+        A file cannot be had, or is another one than at the first download; or the encoder has no text tower.
     """
-    folder = find_encoder_folder(encoder)
+    folder, files = find_encoder_folder(encoder), encoder.files
+    if words:
+        if encoder.tower is None:
+            names = ", ".join(name for name, other in HUB_ENCODERS.items() if other.tower)
+            raise InputError(f"{encoder.name} reads no words; choose from {names}, or leave --words out")
+        files += encoder.tower.files
     with explain_write_errors(folder):
-        for file in encoder.files:
+        for file in files:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
-        for file in encoder.files:
+        for file in files:
             _install_file(encoder, file, source)
         return _read_hashes(encoder)
 
