@@ -31,7 +31,7 @@ def test_json_has_the_documented_keys(cli: Cli, rows: Path, pictures: Path, mode
         ("features", "images", pictures, "--out", features, "--n-words", 32, "--size", 32, "--threads", 1),
         ("info", model, "--epochs"),
     ]
-    kernel = {"kernel_error", "explained", "landmarks_error", "landmarks_explained", "evaluated_rows", "held_out"}
+    kernel = {"kernel_error", "explained", "landmarks_error", "landmarks_explained", "evaluated_rows", "holdout"}
     absent = {
         "train": {"source_fingerprint", "extractor"},
         "evaluate": {"siblings"},

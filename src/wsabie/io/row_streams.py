@@ -34,7 +34,7 @@ class StreamInfo:
     ----------
     n_features : int or None
         None: what the rows need.
-    order : {"given", "text", "number"}
+    order : {"source", "text", "number"}
         How labels are numbered in the end: as their names came up, or in the order of the names, as text or as numbers.
     """
 
@@ -43,7 +43,7 @@ class StreamInfo:
     feature_names: list[str] | None = None
     extractor_fingerprint: str | None = None
     augment: int = 0
-    order: Literal["given", "text", "number"] = "text"
+    order: Literal["source", "text", "number"] = "text"
 
 
 class RowStream(ABC):
@@ -223,7 +223,7 @@ class InMemoryStream(RowStream):
         self.index = LabelIndex(rows.label_names)
         width = None if rows.open_width else rows.X.shape[1]
         self.info = StreamInfo(
-            rows.counts, width, rows.feature_names, rows.extractor_fingerprint, rows.augment, "given"
+            rows.counts, width, rows.feature_names, rows.extractor_fingerprint, rows.augment, "source"
         )
 
     def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:

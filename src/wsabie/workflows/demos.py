@@ -248,7 +248,7 @@ def run_document_demo(
         "tf-idf cosine": evaluate_cosine(train.X, test.X, train.X, test_relation.pairs, KS),
     }
     space_recall, cosine_recall = (evaluations[name].per_row["recall@10"] for name in evaluations)
-    facts = {"documents": len(rows), "words": int(rows.X.shape[1]), "held_out": len(test), "pairs": relation.n_pairs}
+    facts = {"documents": len(rows), "words": int(rows.X.shape[1]), "holdout": len(test), "pairs": relation.n_pairs}
     columns = {"feature_names": rows.feature_names, "extractor_fingerprint": rows.extractor_fingerprint}
     for holdout in (valid, test):  # the evaluation is over: these can be found, too
         space.add(EntityKind(KIND, holdout.X, holdout.ids, "tfidf"))

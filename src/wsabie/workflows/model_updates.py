@@ -114,9 +114,9 @@ def _select_label_ids(model: Wsabie, rows: FeatureTable) -> Int64:
 
 def _learn(model: Wsabie, part: FeatureTable, epochs: int, *, calibrated: bool) -> JsonObject:
     """Learn one step; labels of held-out rows alone are not added."""
-    is_held_out = np.arange(len(part)) % HOLDOUT_STEP == HOLDOUT_STEP - 1
-    is_held_out &= calibrated and int(is_held_out.sum()) >= MIN_HOLDOUT
-    training, calibration_rows = part.take(np.flatnonzero(~is_held_out)), part.take(np.flatnonzero(is_held_out))
+    is_holdout = np.arange(len(part)) % HOLDOUT_STEP == HOLDOUT_STEP - 1
+    is_holdout &= calibrated and int(is_holdout.sum()) >= MIN_HOLDOUT
+    training, calibration_rows = part.take(np.flatnonzero(~is_holdout)), part.take(np.flatnonzero(is_holdout))
     training = training.with_labels(_select_label_ids(model, training))
     n_labels, n_before, probabilities = len(model.vocabulary_), len(model.history_), model.calibration_
     figures = {}

@@ -189,7 +189,7 @@ def test_kernel_pca_components_train_a_model_of_drawings(cli: Cli, drawings: Pat
     assert cli("features", "kpca", raw, "--out", mapped, "--dim", 12, "--threads", 1).code == 0
     again = cli("features", "images", drawings, "--extractor", model, "--out", ours, "--components", 12, "--json")
     assert again.code == 0, again.err
-    assert (again.json["components"], again.json["evaluated_rows"], again.json["held_out"]) == (12, 60, False)
+    assert (again.json["components"], again.json["evaluated_rows"], again.json["holdout"]) == (12, 60, False)
     np.testing.assert_array_equal(open_source(ours).X, open_source(mapped).X)
     result = cli("annotate", model, drawings, "-k", 3, "--threads", 1, "--json")
     assert result.code == 0, result.err

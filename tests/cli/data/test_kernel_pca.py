@@ -18,7 +18,7 @@ def test_components_of_sparse_rows_train_a_model(cli: Cli, rows: Path, tmp_path:
     result = cli("features", "kpca", rows, "--out", out, "--dim", 2, "--json")
     assert result.code == 0, result.err
     assert "landmarks takes about" in result.err
-    assert (result.json["rows"], result.json["components"], result.json["held_out"]) == (90, 2, False)
+    assert (result.json["rows"], result.json["components"], result.json["holdout"]) == (90, 2, False)
     table = open_source(out)
     assert table.X.shape == (90, 2)
     source = open_source(rows)
@@ -136,7 +136,7 @@ def test_landmarks_reduce_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> N
     folder, out = data_dir / "corel5k_mulan", tmp_path / "train.parquet"
     result = cli("features", "kpca", folder / "Corel5k-train-sparse.arff", "--out", out, "--dim", 64, "--json")
     assert result.code == 0, result.err
-    assert result.json["held_out"]
+    assert result.json["holdout"]
     assert result.json["kernel_error"] < 0.8  # .695 with all rows
     test = tmp_path / "test.parquet"
     used = cli("features", "kpca", folder / "Corel5k-test-sparse.arff", "--out", test, "--map", f"{out}.map")

@@ -218,7 +218,7 @@ def test_vectors_info_and_near_read_a_file(tmp_path: Path, cli: Cli) -> None:
     }  # fmt: skip
     assert json.loads((tmp_path / "bad.jsonl").read_text())["where"] == f"{file}:5"
     near = cli("vectors", "near", file, "Dog", "-k", 1, "--json").json
-    assert (near["words"], near["near"]) == (["dog"], [["cat", 0.894427]])
+    assert (near["words"], near["neighbours"]) == (["dog"], [["cat", 0.894427]])
     assert "cat" in cli("vectors", "near", file, "dog oak").out
     assert "did you mean 'oak'" in cli("vectors", "near", file, "oaks").err
     assert (tmp_path / "few.vec.npy").exists()

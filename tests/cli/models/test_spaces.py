@@ -84,7 +84,7 @@ def test_held_out_entities_choose_the_epoch(cli: Cli, lists: Path, tmp_path: Pat
         "train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0.3, "--stop-on", "genres", "--json"
     )
     assert result.code == 0, result.err
-    assert result.json["pairs"]["genres"] + result.json["held_out_pairs"]["genres"] == 24
+    assert result.json["pairs"]["genres"] + result.json["holdout_pairs"]["genres"] == 24
     assert next(iter(result.json["validation"])) == "genres"
     assert not (tmp_path / "m.training").exists()
 
@@ -150,7 +150,7 @@ epochs = 3
 """)
     result = cli("train", tmp_path / "songs.toml", "--model", tmp_path / "m", "--hold-out", 0.25, "--json")
     assert result.code == 0, result.err
-    assert result.json["held_out_pairs"]["artists"] == 27, "three groups of nine takes"
+    assert result.json["holdout_pairs"]["artists"] == 27, "three groups of nine takes"
     trained_groups, held_out_groups = (
         {name.rsplit("_", 1)[0] for name in kind.ids}
         for kind in (splits[0].training[0].query, splits[0].holdout_kinds[0])
@@ -383,7 +383,7 @@ def test_text_without_a_known_word_is_refused(cli: Cli, pages: Path, tmp_path: P
 def test_unshared_names_choose_no_epoch(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """The texts that are held out have names of their own: such pairs do not choose the epoch."""
     report = json.loads(cli("train", pages / "pages.toml", "--model", tmp_path / "m", "--epochs", 1, "--json").out)
-    assert report["held_out_pairs"]["page"] > 0
+    assert report["holdout_pairs"]["page"] > 0
     lines = [json.loads(line) for line in (pages / "paragraphs.jsonl").read_text().splitlines()]
     held_out_rows = split_rows(build_label_table(open_source(pages / "paragraphs.jsonl")), "auto", 0.1, 0, 0).valid
     for number, line in enumerate(lines):
@@ -392,7 +392,7 @@ def test_unshared_names_choose_no_epoch(cli: Cli, pages: Path, tmp_path: Path) -
     shutil.copy(pages / "pages.toml", tmp_path)
     result = cli("train", tmp_path / "pages.toml", "--model", tmp_path / "m", "--epochs", 1, "--json")
     assert result.code == 0, result.err
-    assert json.loads(result.out)["held_out_pairs"] == {}
+    assert json.loads(result.out)["holdout_pairs"] == {}
     (tmp_path / "paragraphs.jsonl").write_text("\n".join(map(json.dumps, lines[:4])))
     result = cli("train", tmp_path / "pages.toml", "--model", tmp_path / "m", "--epochs", 1)
     assert "4 items are too few to set 10% aside; give more items, or --hold-out 0" in result.err

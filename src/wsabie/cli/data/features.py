@@ -299,6 +299,6 @@ def summarize_map(pca: "KernelPca") -> JsonObject:
         "landmarks_error": report.landmarks.error,
         "landmarks_explained": report.landmarks.explained,
         "evaluated_rows": report.rows,
-        "held_out": report.has_holdout,
+        "holdout": report.has_holdout,
         "bytes": pca.n_bytes,
     }

@@ -101,5 +101,5 @@ def _show_near_words(options: VectorsOptions, name: str) -> Report:
     vectors = _read_vectors(options)
     near = find_nearest_words(vectors, name, options.k or 10)
     used = [vectors.words[row] for row in vectors.find_rows(name)]
-    yield {"name": name, "words": used, "near": [[word, round(c, 6)] for word, c in near]}
+    yield {"name": name, "words": used, "neighbours": [[word, round(c, 6)] for word, c in near]}
     show_table(f"nearest to {name}", ["word", "cosine"], [[word, f"{cosine:.3f}"] for word, cosine in near])

@@ -66,7 +66,7 @@ def _show_document_demo(options: DemoOptions) -> Report:
     result = run_document_demo(folder, **options.pick("threads", "seed"), progress=TerminalProgress())
     difference, facts = result.difference, result.facts
     evaluations = {name: evaluation.as_dict() for name, evaluation in result.evaluations.items()}
-    answers = {"question": QUESTION, "answers": result.answers, "word": WORD, "near": result.words}
+    answers = {"question": QUESTION, "answers": result.answers, "word": WORD, "neighbours": result.words}
     figures = {"evaluations": evaluations, "difference": difference}
     yield {"model": folder, **facts, **figures, **answers}
     metrics, n_texts = ("recall@10", "MAP", "p@1"), f"{result.evaluations['space'].n_rows:,} held-out texts"

@@ -418,9 +418,9 @@ def _report_space(recipe: "SpaceRecipe", result: "TrainingOutcome") -> Report:
 
     facts, n_bytes = recipe.space.facts(), measure_folder_bytes(recipe.model)
     yield {"model": recipe.model, "bytes": n_bytes, **facts, **result.facts, "history": result.history}
-    held_out, figures = result.facts["held_out_pairs"], facts["validation"]
+    holdout, figures = result.facts["holdout_pairs"], facts["validation"]
     rows = [
-        [name, pairs, held_out.get(name, 0), format_figure(figures.get(name), ".3f")]
+        [name, pairs, holdout.get(name, 0), format_figure(figures.get(name), ".3f")]
         for name, pairs in result.facts["pairs"].items()
     ]
     title = f"{recipe.model}: {format_count(facts['epochs'], 'epoch')}, {n_bytes / 1e6:.1f} MB"

@@ -208,7 +208,7 @@ class MulanStream(RowStream):
         self._sparse = next((isinstance(cells, dict) for _, cells in read_arff_rows(self._arff, Rejects())), True)
         self.index = LabelIndex(self._plan.label_names)
         names = self._plan.feature_names
-        self.info = StreamInfo(n_features=len(names), feature_names=names, order="given")
+        self.info = StreamInfo(n_features=len(names), feature_names=names, order="source")
 
     @property
     def files(self) -> list[Path]:

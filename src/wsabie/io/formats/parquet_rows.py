@@ -328,7 +328,7 @@ def read_stream_info(table: ParquetTable) -> StreamInfo:
     """Return the facts that `write_parquet_rows` noted."""
     noted = table.note
     names = {"counts", "n_features", "feature_names", "extractor_fingerprint", "augment"} & noted.keys()
-    return StreamInfo(**{name: noted[name] for name in names}, order="given" if "label_names" in noted else "text")
+    return StreamInfo(**{name: noted[name] for name in names}, order="source" if "label_names" in noted else "text")
 
 
 def open_unlabelled_table(

@@ -173,7 +173,7 @@ class SvmlightStream(RowStream):
             check_label_count(path, header.labels, text_files.get_file_size(path))
             names = [str(i) for i in range(header.labels)]
         self._names = names if names is not None or labelled else []
-        order: Literal["given", "number"] = "number" if self._names is None else "given"
+        order: Literal["source", "number"] = "number" if self._names is None else "source"
         self.info = StreamInfo(counts, header.features if header else None, order=order)
 
     @cached_property

@@ -118,7 +118,7 @@ def save_space(
         "source": format_path(declared.path),
         "declaration": compute_declaration_fingerprint(declared),
         "pairs": {relation.name: relation.n_pairs for relation in split.training},
-        "held_out_pairs": {relation.name: relation.n_pairs for relation in split.holdout},
+        "holdout_pairs": {relation.name: relation.n_pairs for relation in split.holdout},
         "fingerprints": extractor.fingerprints,
         "pair_fingerprints": pair_fingerprints,
         "skipped": len(extractor.context.rejects),
