@@ -186,9 +186,8 @@ def _embed_items(options: SearchOptions, annotator: "Annotator", source: "Source
             print_note(f"{folder} holds points of another model or collection; they are made again")
     inputs.refuse_misfit(annotator, options.model, source)
     embeddings = EmbeddingSet.of(annotator, source, origin=origin, **options.resources(rejects=rejects))
-    require(
-        len(embeddings) > 0, f"nothing in {options.within[0]} can be read; look at the list that --rejects FILE writes"
-    )
+    fact = f"nothing in {options.within[0]} can be read"
+    require(len(embeddings) > 0, f"{fact}; look at the list that --rejects FILE writes")
     if folder is not None:
         embeddings.save(folder)
     return embeddings

@@ -1,6 +1,6 @@
 """Export the tags of a collection to files or, on request, into its pictures."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache, partial
 from heapq import merge
@@ -65,57 +65,49 @@ def select_tags(connection: Connection, choice: TagSelection, *, only_fitting: b
         A label is unknown, or the folder holds no items.
     """
     label_ids = [label_store.find_label(connection, name) for name in choice.labels]
-    where = _in_folder(connection, choice.folder)
-    look_up_label = _make_label_lookup(connection)
-    queries = []
+    where, look_up_label = _in_folder(connection, choice.folder), _make_label_lookup(connection)
+
+    def stream(source: Table, query: tables.Query) -> Iterator[Tag]:
+        query = query.where(where, source.c.label_id.in_(label_ids) if label_ids else true())
+        for row in connection.execute(query, execution_options={"yield_per": _ROWS}):
+            item_id, width, height, path, root, digest, label, *columns = row
+            frame = (width, height) if width and height else None
+            yield Tag(item_id, frame, path, root, digest, *look_up_label(label), *columns)
+
+    streams = []
     if choice.state != "suggested":
         state = "accepted" if only_fitting and choice.state in (None, "all") else choice.state
-        queries.append(_select_decided(state, label_ids, where))
+        streams.append(stream(annotations, _select_decided(state)))
     if choice.state in ("suggested", "all"):
         model = require_model(connection) if choice.state == "suggested" else find_model_in_use(connection)
-        queries.append(_select_suggested(model, label_ids, where, choice.min_probability))
-    return merge(*(_stream_tags(connection, query, look_up_label) for query in queries), key=lambda tag: tag.item)
+        streams.append(stream(suggestions, _select_suggested(model, choice.min_probability)))
+    return merge(*streams, key=lambda tag: tag.item)
 
 
-def _select_decided(state: StateFilter | None, label_ids: list[int], where: tables.Condition) -> tables.Query:
+def _select_decided(state: StateFilter | None) -> tables.Query:
     a = annotations.c
-    query = _select_tags(annotations, (a.region, a.state, a.origin, a.by, a.at), label_ids, where).order_by(a.region)
+    query = _select_tags(annotations, a.region, a.state, a.origin, a.by, a.at).order_by(a.region)
     return query if state in (None, "all") else query.where(a.state == state)
 
 
-def _select_suggested(
-    model: int | None, label_ids: list[int], where: tables.Condition, min_probability: float
-) -> tables.Query:
+def _select_suggested(model: int | None, min_probability: float) -> tables.Query:
     s = suggestions.c
     at = func.coalesce(item_scores.c.scored_at, models.c.created_at)
-    facts = (literal("").label("region"), *map(literal, ("suggested", "model", "")), at)
     is_scored = and_(item_scores.c.model_id == s.model_id, item_scores.c.item_id == s.item_id)
-    query = _select_tags(suggestions, facts, label_ids, where).outerjoin(item_scores, is_scored)
-    query = query.join(labels, labels.c.id == s.label_id).where(
-        labels.c.merged_into.is_(None)
-    )  # until the next inference
-    return query.where(s.model_id == model, s.probability >= min_probability, ~has_decision())
+    query = _select_tags(suggestions, literal("").label("region"), *map(literal, ("suggested", "model", "")), at)
+    # suggestions of merged labels wait for the next inference
+    query = query.outerjoin(item_scores, is_scored).join(labels, labels.c.id == s.label_id)
+    query = query.where(s.model_id == model, s.probability >= min_probability, labels.c.merged_into.is_(None))
+    return query.where(~has_decision())
 
 
-def _select_tags(
-    source: Table, facts: Iterable[tables.Expression], label_ids: list[int], where: tables.Condition
-) -> tables.Query:
+def _select_tags(source: Table, *facts: tables.Expression) -> tables.Query:
     """Return the query for rows of annotations or suggestions, item by item, with these facts of each."""
     i, s = items.c, source.c
     query = select(i.id, i.width, i.height, i.path, roots.c.path, i.hash, s.label_id, *facts)
     query = query.add_columns(models.c.folder, models.c.created_at, s.score, s.probability)
     query = query.select_from(source.join(items).join(roots).outerjoin(models, models.c.id == s.model_id))
-    query = query.where(where).order_by(s.item_id, s.label_id)
-    return query.where(s.label_id.in_(label_ids)) if label_ids else query
-
-
-def _stream_tags(
-    connection: Connection, query: tables.Query, look_up_label: Callable[[int], _LabelFacts]
-) -> Iterator[Tag]:
-    for row in connection.execute(query, execution_options={"yield_per": _ROWS}):
-        item_id, width, height, path, root, digest, label, *columns = row
-        frame = (width, height) if width and height else None
-        yield Tag(item_id, frame, path, root, digest, *look_up_label(label), *columns)
+    return query.order_by(s.item_id, s.label_id)
 
 
 def _in_folder(connection: Connection, folder: str | None) -> tables.Condition:

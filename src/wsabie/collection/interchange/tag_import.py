@@ -119,18 +119,17 @@ def import_tags(
         The file is unreadable, has an unknown form, or holds more than `MAX_TAGS` tags.
     """
     rejects = Rejects() if rejects is None else rejects
-    n_rejects = len(rejects)
-    lines = _read_lines(path, kind, rejects)
+    lines, n_rejects = _read_lines(path, kind, rejects), len(rejects)
     with begin_read(collection.engine) as connection:
-        buffer = TagBuffer(path, state)
+        buffer = TagBuffer(path, state, rejects)
         matcher = ItemMatcher(collection, connection, path.parent)
         with progress.stage("reading", None, "lines") as stage:
             while block := list(islice(lines, _READ_BLOCK)):
-                buffer.add(block, matcher, rejects)
+                buffer.add(block, matcher)
                 stage.advance(len(block))
     if not buffer.n_tags and not len(rejects):
         raise InputError(f"{format_path(path)} holds no tags; check that it is the file that you mean")
-    return _write_tags(collection, buffer, by, rejects, progress)._replace(skipped=len(rejects) - n_rejects)
+    return _write_tags(collection, buffer, by, progress)._replace(skipped=len(rejects) - n_rejects)
 
 
 def _read_lines(path: Path, kind: str | None, rejects: Rejects) -> Iterator[TagLine]:
@@ -153,8 +152,8 @@ class TagBuffer:
         First line with facts about a label beside its name, normalised.
     """
 
-    def __init__(self, path: Path, state: State) -> None:
-        self.path, self.state = path, state
+    def __init__(self, path: Path, state: State, rejects: Rejects) -> None:
+        self.path, self.state, self.rejects = path, state, rejects
         self.n_tags = 0
         self.addresses: dict[str, int] = {}
         self.names: dict[str, int] = {}
@@ -169,7 +168,7 @@ class TagBuffer:
         """All tags in their order, (n_tags,)."""
         return np.concatenate([np.empty(0, _TAG), *self._blocks])
 
-    def add(self, lines: list[TagLine], matcher: ItemMatcher, rejects: Rejects) -> None:
+    def add(self, lines: list[TagLine], matcher: ItemMatcher) -> None:
         """Add the tags of some lines.
 
         Raises
@@ -180,16 +179,16 @@ class TagBuffer:
         rows: list[tuple[Any, ...]] = []
         for line, match in zip(lines, matcher.find(lines), strict=True):
             where = f"{format_path(self.path)}:{line.line}"
-            with rejects.catch(where):
+            with self.rejects.catch(where):
                 if isinstance(match, RowError):
                     raise match
                 items = (-1 - _intern(self.addresses, match),) if isinstance(match, str) else match
                 for label in line.labels:
-                    with rejects.catch(where):
+                    with self.rejects.catch(where):
                         name = self._normalise_name(label)
                         has_facts = line.language or line.parents or line.synonyms or line.wordnet
                         if has_facts and name not in self.lines_by_name:
-                            self.lines_by_name[name] = self._normalise_facts(line, where, rejects)
+                            self.lines_by_name[name] = self._normalise_facts(line, where)
                         rows += [self._make_row(item, name, line) for item in items]
         self._blocks.append(np.array(rows, _TAG))
         self.n_tags += len(rows)
@@ -205,10 +204,10 @@ class TagBuffer:
         decider = _intern(self.deciders, (source.origin, source.by, source.model, source.model_made))
         return item, label, region, decider, is_accepted, source.at, line.line, source.score, source.probability
 
-    def _normalise_facts(self, line: TagLine, where: str, rejects: Rejects) -> TagLine:
+    def _normalise_facts(self, line: TagLine, where: str) -> TagLine:
         names: dict[str, str] = {}
         for text in dict.fromkeys((*line.parents, *(name for name, _ in line.synonyms))):
-            with rejects.catch(where):
+            with self.rejects.catch(where):
                 names[text] = self._normalise_name(text)
         parents = tuple(names[name] for name in line.parents if name in names)
         synonyms = tuple((names[name], language) for name, language in line.synonyms if name in names)
@@ -216,7 +215,7 @@ class TagBuffer:
             wordnet = label_store.normalise_concept(line.wordnet)
         except InputError as error:
             wordnet = ""
-            rejects.add(where, "text that is not a meaning", str(error))
+            self.rejects.add(where, "text that is not a meaning", str(error))
         return line._replace(parents=parents, synonyms=synonyms, wordnet=wordnet)
 
 
@@ -232,9 +231,7 @@ def _intern(positions: dict[Any, int], key: Any) -> int:
     return positions.setdefault(key, len(positions))
 
 
-def _write_tags(
-    collection: Collection, buffer: TagBuffer, by: str, rejects: Rejects, progress: Progress
-) -> ImportResult:
+def _write_tags(collection: Collection, buffer: TagBuffer, by: str, progress: Progress) -> ImportResult:
     """Write the tags of a file; the last of conflicting lines counts, the others are rejected."""
     name = format_path(buffer.path.name)
     with (
@@ -242,14 +239,14 @@ def _write_tags(
         begin_entry(collection.engine, by, "import") as change,
     ):
         addresses, n_addresses = _find_addresses(change.connection, list(buffer.addresses))
-        label_ids, n_labels = _find_labels(change, buffer, rejects)
+        label_ids, n_labels = _find_labels(change, buffer)
         tags, counts = buffer.tags, DecisionCounts()
         is_new = tags["item"] < 0
         tags["item"][is_new] = addresses[-1 - tags["item"][is_new]]
         tags["label"] = label_ids[tags["label"]]
         make_decision = _make_decision_maker(change, buffer)
         for block in _iterate_blocks(tags):
-            _reject_conflicts(block, buffer.path, rejects)
+            _reject_conflicts(block, buffer)
             block_counts = write_decisions(change, map(make_decision, block), origin="import", by=name)
             counts = DecisionCounts(*map(sum, zip(counts, block_counts, strict=True)))
             stage.advance(len(block))
@@ -268,12 +265,12 @@ def _iterate_blocks(tags: Tags) -> Iterator[Tags]:
         start = end
 
 
-def _reject_conflicts(block: Tags, path: Path, rejects: Rejects) -> None:
+def _reject_conflicts(block: Tags, buffer: TagBuffer) -> None:
     """Reject rows that contradict a later row of the same tag."""
     keys = block[["item", "label", "region"]]
     is_conflict = (keys[1:] == keys[:-1]) & (block["is_accepted"][1:] != block["is_accepted"][:-1])
     for line in block["line"][:-1][is_conflict]:
-        rejects.add(f"{format_path(path)}:{line}", CONFLICT)
+        buffer.rejects.add(f"{format_path(buffer.path)}:{line}", CONFLICT)
 
 
 def _make_decision_maker(change: JournalWriter, buffer: TagBuffer) -> Callable[[Any], Decision]:
@@ -315,7 +312,7 @@ def _find_addresses(connection: Connection, addresses: list[str]) -> tuple[Int64
     return np.array([item_ids[address] for address in addresses], np.int64), len(new)
 
 
-def _find_labels(change: JournalWriter, buffer: TagBuffer, rejects: Rejects) -> tuple[Int64, int]:
+def _find_labels(change: JournalWriter, buffer: TagBuffer) -> tuple[Int64, int]:
     """Return the label ids in the order of the file and the number of new labels; add their metadata."""
     facts, names = buffer.lines_by_name, list(buffer.names)
     all_names = list(dict.fromkeys([*names, *(name for line in facts.values() for name in line.parents)]))
@@ -326,17 +323,17 @@ def _find_labels(change: JournalWriter, buffer: TagBuffer, rejects: Rejects) -> 
         label_ids |= label_store.ensure_labels(change, group, language)
     wordnets = {name: line.wordnet for name, line in facts.items() if line.wordnet and name not in existing}
     change.update(labels, {label_ids[name]: {"wordnet": wordnet} for name, wordnet in wordnets.items()})
-    _set_parents(change, label_ids, facts, rejects)
+    _set_parents(change, label_ids, buffer)
     for name, line in facts.items():
         for synonym in label_store.add_synonyms(change, label_ids[name], dict(line.synonyms)) if line.synonyms else ():
-            rejects.add(name, "synonym that another label has", synonym)
+            buffer.rejects.add(name, "synonym that another label has", synonym)
     n_new = len(set(label_ids.values()) - set(existing.values()))
     return np.array([label_ids[name] for name in names], np.int64), n_new
 
 
-def _set_parents(change: JournalWriter, label_ids: dict[str, int], facts: dict[str, TagLine], rejects: Rejects) -> None:
+def _set_parents(change: JournalWriter, label_ids: dict[str, int], buffer: TagBuffer) -> None:
     """Set the parents of labels that have none."""
-    paths = ((*line.parents, name) for name, line in facts.items())
+    paths = ((*line.parents, name) for name, line in buffer.lines_by_name.items())
     pairs = {label_ids[child]: label_ids[parent] for path in paths for parent, child in pairwise(path)}
     orphans = {row["id"] for row in read_rows(change.connection, labels, pairs) if row["parent_id"] is None}
     for child, parent in pairs.items():
@@ -345,7 +342,7 @@ def _set_parents(change: JournalWriter, label_ids: dict[str, int], facts: dict[s
         try:
             label_store.set_parent(change, child, parent)
         except InputError as error:
-            rejects.add(str(child), "label that would be above itself", str(error))
+            buffer.rejects.add(str(child), "label that would be above itself", str(error))
 
 
 def _find_model(change: JournalWriter, folder: str, made_at: str) -> int:

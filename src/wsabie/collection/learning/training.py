@@ -54,8 +54,7 @@ class RetrainForecast:
 
 def forecast_training(collection: Collection) -> RetrainForecast:
     """Return the mode of the next training; with too few tags it would still be refused."""
-    parent, parent_error = _find_parent(collection)
-    plan = plan_training(collection, parent, parent_error)
+    (parent, _), plan = _find_parent(collection), plan_training(collection)
     with begin_read(collection.engine) as connection:
         n_decisions = training_examples.count_decisions_since(connection, parent.record.last_entry_id if parent else 0)
     return RetrainForecast(n_decisions, plan.method, plan.reason)
@@ -70,20 +69,13 @@ def _find_parent(collection: Collection) -> tuple[model_registry.LoadedModel | N
 
 
 def plan_training(
-    collection: Collection,
-    parent: model_registry.LoadedModel | None,
-    parent_error: str,
-    full: bool = False,
-    features: str | None = None,
-    holdout_bound: float = 0.0,
+    collection: Collection, full: bool = False, features: str | None = None, holdout_bound: float = 0.0
 ) -> RetrainPlan:
     """Choose training from scratch or from the model in use, with the reason.
 
     Parameters
     ----------
     collection : Collection
-    parent, parent_error : model_registry.LoadedModel or None, str
-        Results of `_find_parent`.
     full : bool
         Train from scratch.
     features : str or None
@@ -91,6 +83,7 @@ def plan_training(
     holdout_bound : float
         Position up to which contents are held out now.
     """
+    parent, parent_error = _find_parent(collection)
     if full or parent is None:
         return RetrainPlan("full", "as asked" if full else parent_error)
     if features not in (None, parent.fingerprint):
@@ -219,12 +212,12 @@ def train_collection_model(
         start = monotonic()
         model_registry.remove_unfinished_models(collection)
         examples = _read_examples(collection, person_weight)
-        parent, parent_error = _find_parent(collection)
+        parent, _ = _find_parent(collection)
         store = _open_store(collection, parent, features, feature_options or {}, run)
         missing = feature_store.extract_missing_features(collection, store, examples.hashes, run.resources)
         assign_bursts(collection, store)
         examples = _read_examples(collection, person_weight)
-        plan = plan_training(collection, parent, parent_error, full, store.fingerprint, examples.holdout_bound)
+        plan = plan_training(collection, full, store.fingerprint, examples.holdout_bound)
         if plan.method == "nothing" and parent is not None:
             facts, figures = parent.record.facts, parent.record.figures
             return TrainingResult(parent.id, True, "nothing", plan.reason, facts, figures, None)

@@ -235,7 +235,9 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
     if not stats:
         return RootContents(root, root.options, unreadable_folders=unreadable_folders)
     choice, note = _choose_tag_source(root, tags, stats, modality)
-    tag_source = _make_tag_source(root, choice, stats, modality, rejects, required=tags == "metadata")
+    tag_source = _make_tag_source(root, choice, stats, modality, rejects)
+    if tags == "metadata" and tag_source.metadata is None:
+        raise InputError(f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave --tags out")
     options: JsonObject = {**root.options, "modality": modality.name, "tags": choice}
     if tag_source.metadata is not None:
         options["metadata"] = tag_source.metadata
@@ -346,13 +348,13 @@ def _choose_tag_source(
 
 
 def _make_tag_source(
-    root: Root, choice: str, files: dict[str, FileStat], modality: Modality, rejects: Rejects, *, required: bool
+    root: Root, choice: str, files: dict[str, FileStat], modality: Modality, rejects: Rejects
 ) -> TagSource:
     is_changed = root.options.get("tags", choice) != choice or root.options.get("must_reread", False)
     if choice == "none":
         return TagSource()
     if choice == "metadata":
-        return _make_table_source(root, files, rejects, required=required, is_changed=is_changed)
+        return _make_table_source(root, files, rejects, is_changed=is_changed)
     if choice == modality.label_source:
         return TagSource(choice, inside=True, must_reread=is_changed)
     labeller = media_folder.make_labeller(root.folder, files, choice, modality)
@@ -361,12 +363,9 @@ def _make_tag_source(
     )
 
 
-def _make_table_source(
-    root: Root, files: dict[str, FileStat], rejects: Rejects, *, required: bool, is_changed: bool
-) -> TagSource:
+def _make_table_source(root: Root, files: dict[str, FileStat], rejects: Rejects, *, is_changed: bool) -> TagSource:
     tables = media_folder.find_metadata_files(root.folder, files)
     if not tables:
-        require(not required, f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave --tags out")
         return TagSource()
     digests = []
     for table in tables.values():
