@@ -132,15 +132,12 @@ def make_no_model_error(connection: Connection, folder: str | Path = "DIR") -> I
     model_ids = connection.scalars(select(models.c.id).where(is_available).order_by(models.c.id)).all()
     subject = "the collection" if folder == "DIR" else folder
     if not model_ids:
-        return InputError(
-            f"{subject} has no model yet; run: {format_command('train', folder)}",
-            served="the collection has no model yet; let one learn, on the page Training",
-        )
+        served = "the collection has no model yet; let one learn, on the page Training"
+        return InputError(f"{subject} has no model yet; run: {format_command('train', folder)}", served=served)
     status = f"{len(model_ids)} models, and none" if len(model_ids) > 1 else "one model, which is not"
-    return InputError(
-        f"{subject} has {status} in use; to use it: {format_command('models', folder)} --use {model_ids[-1]}",
-        served=f"the collection has {status} in use; choose one on the page Training",
-    )
+    command = f"{format_command('models', folder)} --use {model_ids[-1]}"
+    served = f"the collection has {status} in use; choose one on the page Training"
+    return InputError(f"{subject} has {status} in use; to use it: {command}", served=served)
 
 
 def has_decision(table: FromClause = suggestions) -> Condition:

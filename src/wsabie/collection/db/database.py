@@ -224,9 +224,8 @@ def _begin(connection: Connection) -> None:
     if writes and connection.info["file"] != _get_file_identity(path):
         connection.invalidate()
         moved = "was removed or replaced while it was open"
-        raise CollectionError(
-            f"{path} {moved}; put it back and try again", served=f"the database {moved}; nothing is kept"
-        )
+        served = f"the database {moved}; nothing is kept"
+        raise CollectionError(f"{path} {moved}; put it back and try again", served=served)
 
 
 def _get_file_identity(path: Path) -> tuple[int, int] | None:

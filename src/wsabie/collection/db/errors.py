@@ -68,17 +68,16 @@ def _make_explanation(engine: Engine, error: BaseException | None) -> Exception:
         fault = f"is being written by somebody else for more than {sqlite_file.WAIT} seconds; try again"
         return BusyError(f"{address} {fault}", served=f"the database {fault}")
     if primary_code == sqlite3.SQLITE_READONLY or state in (_FORBIDDEN_STATE, "25006"):
+        served = "the database is read-only here: it can only be looked at"
         return WriteError(
-            f"cannot write {address}: it is read-only; check its permissions and those of its folder",
-            served="the database is read-only here: it can only be looked at",
+            f"cannot write {address}: it is read-only; check its permissions and those of its folder", served=served
         )
     if _is_damage(error):
         return make_damage_error(engine, message[:200])
     refusal = BusyError if code is None and (not state or state[:2] in _UNREACHABLE_STATES) else CollectionError
-    return refusal(
-        f"the database {address} does not answer as it should ({message[:200]}); check it and try again",
-        served="the database does not answer as it should; try again in a moment",
-    )
+    served = "the database does not answer as it should; try again in a moment"
+    fact = f"the database {address} does not answer as it should ({message[:200]})"
+    return refusal(f"{fact}; check it and try again", served=served)
 
 
 def make_damage_error(engine: Engine, fault: str) -> CollectionError:

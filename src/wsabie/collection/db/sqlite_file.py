@@ -129,11 +129,10 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
             raise
         stamp = read_stamp(path)  # before the check for logs, which every writer has
         if log := next((log for log in list_log_files(path) if has_content(log)), None):
-            raise CollectionError(
-                f"{log} holds changes that are not in {path.name} yet, and its folder cannot be written; let somebody "
-                "who may write there run the same command once",
-                served="the database holds changes that cannot be read here; the log of the service says what helps",
-            ) from error
+            fact = f"{log} holds changes that are not in {path.name} yet, and its folder cannot be written"
+            message = f"{fact}; let somebody who may write there run the same command once"
+            served = "the database holds changes that cannot be read here; the log of the service says what helps"
+            raise CollectionError(message, served=served) from error
         connection = _connect(path, "ro&immutable=1")
         connection.path, connection.stamp = path, stamp
     except BaseException:

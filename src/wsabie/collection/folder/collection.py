@@ -296,10 +296,8 @@ def can_result_from_damage(error: BaseException) -> bool:
 
 def make_damage_error(collection: Collection, fault: str) -> CollectionError:
     """Return the error for a database with this fault."""
-    return CollectionError(
-        f"the database of {collection.folder} is damaged ({fault}); {suggest_recovery(collection.folder)}",
-        served=DAMAGED,
-    )
+    fact = f"the database of {collection.folder} is damaged ({fault})"
+    return CollectionError(f"{fact}; {suggest_recovery(collection.folder)}", served=DAMAGED)
 
 
 def refuse_no_room(folder: Path) -> None:

@@ -132,10 +132,10 @@ def choose_feature_extractor(
     current = _load_current_extractor(collection)
     if current is not None and (candidate is None or current.has_settings_of(candidate)):
         return current
-    hashes, missing = _sample_hashes(collection), MissingFeatures([], [])
+    hashes = _sample_hashes(collection)
     require(bool(hashes), "the collection has no items yet; put files into its folder, and scan it")
     with SILENT.stage("", None, "") as stage:
-        source = ItemList(collection.folder, list(_iterate_files(collection, hashes, missing, stage)))
+        source = ItemList(collection.folder, list(_iterate_files(collection, hashes, [], stage)))
     if not len(source):
         fact = f"of {len(hashes):,} items all files changed since the last scan, or went away"
         raise rescan_error(collection.folder, fact)
@@ -168,7 +168,7 @@ def extract_missing_features(
     if new_hashes:
         run = SerialExecutor() if executor is None or len(new_hashes) < _MIN_PARALLEL else executor
         with resources.progress.stage("extracting features", len(new_hashes), "items") as stage:
-            files = _iterate_files(collection, new_hashes, missing_features, stage)
+            files = _iterate_files(collection, new_hashes, missing_features.changed, stage)
             batches = iterate_item_batches(files, store.extractor.batch_size)
             rows: list[ItemFeatures] = []
             for batch in store.extractor.extract_batches(batches, executor=run):
@@ -196,10 +196,8 @@ def _write(store: FeatureStore, rows: list[ItemFeatures]) -> None:
     store.add_shard(shard_number, [row.id for row in rows])
 
 
-def _iterate_files(
-    collection: Collection, hashes: list[str], missing_features: MissingFeatures, stage: Stage
-) -> Iterator[Item]:
-    """Yield one unchanged file for each content."""
+def _iterate_files(collection: Collection, hashes: list[str], changed: list[str], stage: Stage) -> Iterator[Item]:
+    """Yield one unchanged file for each content; contents without any are `changed`."""
     roots, c = collection.roots(), items.c
     query = select(c.hash, c.root_id, c.path, c.size, c.mtime_ns).where(c.state == "present").order_by(c.id)
     for part in iterate_chunks(hashes, _CHUNK):
@@ -208,7 +206,7 @@ def _iterate_files(
         for content in part:
             file = next((path for path, *stat in files[content] if _is_unchanged(path, *stat)), None)
             if file is None:
-                missing_features.changed.append(content)
+                changed.append(content)
                 stage.advance(1)
             else:
                 yield Item(content, file, ())

@@ -249,11 +249,9 @@ def load_model(collection: Collection, model_id: int | None = None) -> LoadedMod
         if not is_annotator or len(annotator.facts["label_ids"]) != len(annotator.model.vocabulary_):
             raise ModelFolderError(f"{path} is not a model of a collection")
     except (WsabieError, KeyError, TypeError) as error:
-        raise InputError(
-            f"model {record.id} cannot be used ({error}); train again, or use another: "
-            f"{format_command('models', collection.folder)} --use N",
-            served=f"model {record.id} cannot be used; train again, or choose another on the page Training",
-        ) from error
+        fact, command = f"model {record.id} cannot be used", format_command("models", collection.folder)
+        served = f"{fact}; train again, or choose another on the page Training"
+        raise InputError(f"{fact} ({error}); train again, or use another: {command} --use N", served=served) from error
     return LoadedModel(record.id, path, annotator, record)
 
 
