@@ -18,7 +18,7 @@ from wsabie.distributed import averaging_rounds
 from wsabie.distributed.averaging_rounds import RoundReport, WorkerLoss, WorkerMessage
 from wsabie.distributed.averaging_trainer import AveragingRunner, AveragingWorker
 from wsabie.distributed.table_deltas import TableDeltas
-from wsabie.training.settings import TrainingSettings
+from wsabie.training.resolved_settings import TrainingSettings
 from wsabie.training.trainer import Trainer
 
 

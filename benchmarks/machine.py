@@ -5,7 +5,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from wsabie.core.machine import count_available_cores
+from wsabie.core.thread_count import resolve_threads
 
 
 def machine(threads: int | None = None) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def machine(threads: int | None = None) -> dict[str, Any]:
     model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
     flags = next((set(line.split(":", 1)[1].split()) for line in lines if line.startswith("flags")), set())
     vectors = next((name for name in ("avx512f", "avx2", "avx") if name in flags), "none of AVX")
-    threads = threads or count_available_cores()
+    threads = resolve_threads(threads)
     return {
         "cpu": model,
         "cores": os.cpu_count(),

@@ -16,7 +16,8 @@ from papers.run_page import render_run_page
 from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import to_json_value
-from wsabie.core.machine import collect_versions, count_available_cores
+from wsabie.core.machine import collect_versions
+from wsabie.core.thread_count import resolve_threads
 from wsabie.workflows.compare.comparison import TextTable, describe_machine, write_results
 
 
@@ -146,7 +147,7 @@ def run_record(
         "date": date.today().isoformat(),
         "seconds": round(time.perf_counter() - start_time, 1),
         "seed": seed,
-        "threads": threads or count_available_cores(),
+        "threads": resolve_threads(threads),
         "parameters": parameters or {},
         "machine": describe_machine(),
         "versions": collect_versions(),

@@ -8,7 +8,7 @@ import numpy as np
 
 from papers.datasets import PaperData
 from wsabie.io.records import FeatureTable, count_labels
-from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate, default_linear_rate
+from wsabie.models.base.parameter_defaults import TrainingShape, default_learning_rate, default_linear_rate
 from wsabie.models.linear_ranker import LinearRanker
 from wsabie.workflows.compare.entrants import Entrant
 

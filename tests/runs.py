@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.training.settings import TrainingSettings
+from wsabie.training.resolved_settings import TrainingSettings
 from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import RowBlock, TrainingData, build_targets
 

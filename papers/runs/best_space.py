@@ -7,7 +7,7 @@ from papers.record import Cell, RunSettings
 from papers.tuning_budget import RATES
 from wsabie.core.errors import DivergenceError
 from wsabie.evaluation.score_evaluation import Evaluation
-from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate
+from wsabie.models.base.parameter_defaults import TrainingShape, default_learning_rate
 from wsabie.models.entity_space.relations import Relation
 from wsabie.models.entity_space.space import Space
 

@@ -11,7 +11,7 @@ from papers.datasets import PaperData
 from papers.record import Cell, FindingRow, PaperRecord, RecordEntry, RunFindings, RunSettings
 from papers.tuning_budget import equalise_budget, limit_training_time, measure_data_shape
 from wsabie.io.records import FeatureTable, count_labels, get_groups
-from wsabie.models.base.hyperparameters import default_epochs
+from wsabie.models.base.parameter_defaults import default_epochs
 from wsabie.models.estimator_specs import list_parameters
 from wsabie.workflows.compare import comparison
 from wsabie.workflows.compare.comparison import ComparisonTask, build_comparison_task

@@ -18,7 +18,8 @@ import numpy as np
 from wsabie.core.arrays import Float64
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.models.base.hyperparameters import TrainingShape, resolve_settings
+from wsabie.models.base.hyperparameters import resolve_settings
+from wsabie.models.base.parameter_defaults import TrainingShape
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.rank_losses import RankWeight

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from papers.datasets import PaperData
 from papers.tuning_budget import RATES, equalise_budget, limit_training_time, measure_data_shape
 from wsabie.io.records import FeatureTable
-from wsabie.models.base.hyperparameters import default_learning_rate, default_linear_rate
+from wsabie.models.base.parameter_defaults import default_learning_rate, default_linear_rate
 from wsabie.models.linear_ranker import LinearRanker
 from wsabie.workflows.compare.entrants import NAMES, build_entrants
 

@@ -10,7 +10,7 @@ from toy_tasks import names, toy
 from wsabie.core.errors import InputError
 from wsabie.kernels.training import sequential_loop
 from wsabie.models import linear_ranker, ridge
-from wsabie.models.base.hyperparameters import TrainingShape
+from wsabie.models.base.parameter_defaults import TrainingShape
 from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.paper_presets import make_opt_auc, make_pamir, make_vse_ens
 

@@ -8,7 +8,12 @@ import pytest
 
 from wsabie.core.errors import InputError
 from wsabie.io.space_declaration import KindDeclaration, RelationDeclaration, SpaceDeclaration
-from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate, default_ridge_rate, has_ridge_start
+from wsabie.models.base.parameter_defaults import (
+    TrainingShape,
+    default_learning_rate,
+    default_ridge_rate,
+    has_ridge_start,
+)
 from wsabie.models.estimator_specs import build_estimator, list_parameters
 from wsabie.workflows.spaces.space_training import build_space_search_space
 from wsabie.workflows.tune.search_spaces import KINDS, ChoiceParameter, RangeParameter, build_search_space

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers.harness import LONGEST, Run, main
-from wsabie.models.base.hyperparameters import TrainingShape, default_embedding_rate
+from wsabie.models.base.parameter_defaults import TrainingShape, default_embedding_rate
 from wsabie.models.joint_embedding.estimator import Wsabie
 
 

@@ -17,7 +17,7 @@ from wsabie.cli.output import TerminalProgress, print_note, show_json
 from wsabie.core.errors import InputError
 from wsabie.core.execution import Executor, ProcessExecutor, SerialExecutor
 from wsabie.core.json_conversion import convert_records
-from wsabie.core.machine import count_available_cores
+from wsabie.core.thread_count import MAX_THREADS, resolve_threads
 from wsabie.features.extractor_names import list_extractor_names
 from wsabie.storage.output_checks import OutputKind, check_output_paths
 from wsabie.storage.rejects import Rejects
@@ -113,7 +113,7 @@ def make_executor(threads: int | None, ray: str | None = None, *paths: Path | No
         executor = RayExecutor(ray)
         check_paths_on_nodes(path for path in paths if path is not None)
         return executor
-    n_processes = threads or count_available_cores()
+    n_processes = resolve_threads(threads)
     can_start_processes = os.access(sys.executable, os.X_OK)  # not a process that dropped its rights
     return ProcessExecutor(n_processes) if n_processes > 1 and can_start_processes else SerialExecutor()
 
@@ -196,7 +196,7 @@ class DataOptions(RejectOptions):
 class ThreadOptions(Options, panel="Machine"):
     """Options of commands that use several cores."""
 
-    threads: int | None = option("Threads (default: all cores).", min=1, max=1024)
+    threads: int | None = option("Threads (default: all cores).", min=1, max=MAX_THREADS)
 
     def make_executor(self, *paths: Path | None) -> Executor:
         """Make the executor of the work; all nodes of a cluster have to see the paths."""

@@ -24,7 +24,7 @@ from wsabie.distributed.table_deltas import TableDeltas, apply_deltas, compute_d
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.loops import EpochTotals, StepCounters
-from wsabie.training.settings import TrainingSettings
+from wsabie.training.resolved_settings import TrainingSettings
 from wsabie.training.trainer import EpochMonitor, EpochRunner, Trainer, count_block_reads
 from wsabie.training.training_data import PartitionedData, RowBlock, TrainingData
 

@@ -8,7 +8,7 @@ from wsabie.core.arrays import Array, Float32, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.execution import run_in_ranges
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists, list_positives, remove_excluded
-from wsabie.core.machine import count_available_cores
+from wsabie.core.thread_count import resolve_threads
 from wsabie.evaluation.metrics import PositiveRanks, build_ranks
 from wsabie.kernels.ranking import label_ranks
 
@@ -82,7 +82,7 @@ def rank_embeddings(
             label_ranks.score_listed_labels(labels, queries, excluded, excluded_scores, lo, hi, scratch)
             label_ranks.subtract_excluded_labels(positives, true_scores, excluded, excluded_scores, counts, lo, hi)
 
-    threads = threads or count_available_cores()
+    threads = resolve_threads(threads)
     chunk = max(64, min(_CHUNK, -(-len(queries) // threads)))
     run_in_ranges(rank_range, len(queries), chunk, threads)
     if np.isnan(true_scores).any():

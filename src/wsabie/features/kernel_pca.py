@@ -14,7 +14,7 @@ from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix, view_as_wri
 from wsabie.core.errors import InputError, ModelFolderError, require
 from wsabie.core.execution import SILENT, Progress, run_in_ranges
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.machine import count_available_cores
+from wsabie.core.thread_count import resolve_threads
 from wsabie.core.validation import check_features, check_positive_integer
 from wsabie.features import nystroem
 from wsabie.features.base.feature_extractor import raise_damaged_state
@@ -204,7 +204,7 @@ class KernelPca(SavedObject):
         rows = self._convert_rows(X, None)
         m, rng = self.count_landmarks(rows.shape[0]), np.random.default_rng(self.seed)
         test_rows, pool, has_holdout = _split_rows(rows.shape[0], m, rng)
-        threads = threads or count_available_cores()
+        threads = resolve_threads(threads)
         training_rows = rows[pool]
         Z = training_rows[nystroem.choose_landmarks(training_rows, m, self.choice, rng, progress)]
         L, pivots = nystroem.factor_kernel(nystroem.compute_exact_kernel(Z, Z, threads))
@@ -290,7 +290,7 @@ class KernelPca(SavedObject):
             K = nystroem.compute_intersection_kernel(part, self.landmarks_, self.n_landmarks_)
             score_rows(components, K, out[lo:hi], 0, hi - lo, allocate_scratch(hi - lo, self.n_landmarks_))
 
-        run_in_ranges(transform_range, len(out), _ROWS_PER_TASK, threads or count_available_cores())
+        run_in_ranges(transform_range, len(out), _ROWS_PER_TASK, resolve_threads(threads))
         return out
 
     def to_state(self) -> ModelState:

@@ -19,8 +19,8 @@ from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.embedding.linear_space import JointLinearSpace
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, slice_rows, take_rows
-from wsabie.models.base.hyperparameters import TrainingShape
 from wsabie.models.base.label_matrix import Labels
+from wsabie.models.base.parameter_defaults import TrainingShape
 from wsabie.models.base.score_ranker import ScoreRanker
 from wsabie.models.base.trained_model import FitOptions
 from wsabie.models.base.validation_monitor import MAX_ROWS, sample_labelled_rows
@@ -29,7 +29,7 @@ from wsabie.models.linear_ranker import LinearRanker, allocate_weights
 from wsabie.storage.model_folder import ModelState, is_model_folder
 from wsabie.storage.schema_validation import check_parameters, read_config
 from wsabie.training.epoch_stats import EpochStats
-from wsabie.training.settings import TrainingSettings
+from wsabie.training.resolved_settings import TrainingSettings
 
 BLENDS = (0.0, *(2.0**e for e in range(-6, 9)))
 """Blends of the first round of the line search; two more rounds search between the neighbours of the best."""

@@ -17,7 +17,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import LARGE_MEMORY_BYTES
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.linear_space import LinearSpace
-from wsabie.models.base import hyperparameters
+from wsabie.models.base import hyperparameters, parameter_defaults
 from wsabie.models.base.feature_matrix import convert_to_matrix, iterate_row_ranges
 from wsabie.models.base.ridge_start import MAX_ROWS, compute_margin_scale, take_few_rows
 from wsabie.models.base.score_ranker import ScoreRanker
@@ -26,7 +26,7 @@ from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.ridge import solve_ridge
 from wsabie.storage.schema_validation import check_array
 from wsabie.training.epoch_stats import EpochStats
-from wsabie.training.settings import TrainingSettings
+from wsabie.training.resolved_settings import TrainingSettings
 from wsabie.training.trainer import Trainer
 
 log = logging.getLogger("wsabie")
@@ -93,15 +93,15 @@ class LinearRanker(TrainedModel, ScoreRanker):
     similarity: SimilarityName = field(init=False, default="dot")
     init_scale: None = field(init=False, default=None)
 
-    def _resolve_settings(self, shape: hyperparameters.TrainingShape) -> TrainingSettings:
+    def _resolve_settings(self, shape: parameter_defaults.TrainingShape) -> TrainingSettings:
         rate = self.learning_rate
         if rate == "auto":
-            rate = hyperparameters.default_linear_rate(self._list_parameters(), shape)
+            rate = parameter_defaults.default_linear_rate(self._list_parameters(), shape)
         settings = hyperparameters.resolve_settings({**self._list_parameters(), "learning_rate": rate}, shape)
-        most = hyperparameters.WEIGHT_TRIALS if self.max_sampled == "auto" else settings.max_sampled
+        most = parameter_defaults.WEIGHT_TRIALS if self.max_sampled == "auto" else settings.max_sampled
         return replace(
             settings,
-            epochs=hyperparameters.default_linear_epochs(shape) if self.epochs == "auto" else settings.epochs,
+            epochs=parameter_defaults.default_linear_epochs(shape) if self.epochs == "auto" else settings.epochs,
             max_sampled=min(settings.max_sampled, most),
             feature_rate=0.0,
             weight_rate=settings.learning_rate,
@@ -114,7 +114,7 @@ class LinearRanker(TrainedModel, ScoreRanker):
         )
 
     def _train(self, trainer: Trainer, rows: TrainingRows) -> list[EpochStats]:
-        if hyperparameters.has_ridge_start(self._list_parameters()):
+        if parameter_defaults.has_ridge_start(self._list_parameters()):
             self._place_at_ridge(rows, trainer.settings)
         return super()._train(trainer, rows)
 

@@ -22,7 +22,8 @@ from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.execution import run_in_ranges, run_in_threads
 from wsabie.core.label_lists import LabelLists
-from wsabie.core.machine import count_available_cores, limit_blas_threads
+from wsabie.core.machine import limit_blas_threads
+from wsabie.core.thread_count import resolve_threads
 from wsabie.core.validation import check_positive_integer
 from wsabie.embedding.joint_space import SIMILARITIES, SimilarityName
 from wsabie.kernels.embedding.similarity import SHORTEST
@@ -146,7 +147,7 @@ class ExactIndex:
         candidate_ids, is_excluded = self._split_candidates(candidate_ids, min(len(queries), block_rows))
         hidden = search_arrays.list_hidden_labels(exclude, len(queries), len(self.table), candidate_ids)
         ids, scores = np.full((len(queries), k), -1), np.full((len(queries), k), -np.inf, np.float32)
-        n_threads = threads or count_available_cores()
+        n_threads = resolve_threads(threads)
         n_parts = min(n_threads, max(1, len(queries) // _ROWS_PER_THREAD))
         rows = max(1, min(block_rows, -(-len(queries) // n_parts)))
         sizes = _CELLS // n_parts, n_threads // n_parts

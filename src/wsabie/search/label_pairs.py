@@ -10,7 +10,7 @@ import numpy as np
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, view_as_writable
 from wsabie.core.errors import InputError, require
 from wsabie.core.execution import run_in_ranges
-from wsabie.core.machine import count_available_cores
+from wsabie.core.thread_count import resolve_threads
 from wsabie.core.validation import check_positive_integer
 from wsabie.kernels.ranking import top_pairs as kernels
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, sort_topk
@@ -296,5 +296,5 @@ class LabelPairIndex:
 
 def _run_in_chunks(work: Callable[[int, int], None], n: int, rows: int, threads: int | None) -> None:
     """Call work(lo, hi) for all rows, at most `rows` at once, on several threads where there are enough."""
-    threads = count_available_cores() if threads is None else check_positive_integer(threads, "threads")
+    threads = resolve_threads(None if threads is None else check_positive_integer(threads, "threads"))
     run_in_ranges(work, n, max(1, min(rows, -(-n // threads))), threads)

@@ -13,7 +13,7 @@ import numpy as np
 from wsabie.core.arrays import Array, Float32, Float64, Int64, iterate_slices, view_as_writable
 from wsabie.core.errors import require
 from wsabie.core.execution import run_in_threads
-from wsabie.core.machine import count_available_cores
+from wsabie.core.thread_count import resolve_threads
 from wsabie.kernels.ranking import topk
 from wsabie.kernels.simd.byte_products import LABELS, WIDEST, has_byte_products
 from wsabie.search import label_index
@@ -188,7 +188,7 @@ class ScreeningIndex(label_index.LabelSearchIndex):
         many, large = n >= _MIN_PARALLEL_ROWS, n * self._codes.words.nbytes >= _MIN_PARALLEL_BYTES
         if not (many or large):
             return 1, 1  # without asking for the number of cores, which takes longer than a small search
-        most = threads or count_available_cores()
+        most = resolve_threads(threads)
         return (most, 1) if many else (1, most)
 
     def _restrict_codes(self, candidate_ids: Int64 | None) -> topk.ByteCodes:

@@ -13,7 +13,7 @@ from wsabie.embedding.protocols import TrainableTables
 from wsabie.storage import model_folder
 from wsabie.storage.schema_validation import Count, check_array, check_schema
 from wsabie.training.epoch_stats import EpochStats
-from wsabie.training.settings import TrainingSettings
+from wsabie.training.resolved_settings import TrainingSettings
 
 KIND = "checkpoint"
 

@@ -19,7 +19,7 @@ from wsabie.training.epoch_stats import EpochStats, summarise_epoch
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.loops import BlockVisits, EpochTotals, StepCounters, VisitLoop, run_blocks, run_hogwild
 from wsabie.training.rank_losses import build_losses
-from wsabie.training.settings import TrainingSettings
+from wsabie.training.resolved_settings import TrainingSettings
 from wsabie.training.training_data import RowBlock, TrainingData
 
 Passes = Iterable[tuple[int, Iterator[int]]]

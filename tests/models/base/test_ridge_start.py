@@ -12,7 +12,7 @@ from wsabie.core.errors import InputError
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import run_in_caller
 from wsabie.models.base import ridge_start
-from wsabie.models.base.hyperparameters import TrainingShape, default_ridge_rate, has_ridge_start
+from wsabie.models.base.parameter_defaults import TrainingShape, default_ridge_rate, has_ridge_start
 from wsabie.models.base.ridge_start import PENALTY, place_at_ridge
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.base.training_rows import TrainingRows

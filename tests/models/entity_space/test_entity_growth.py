@@ -8,7 +8,8 @@ import pytest
 
 from relation_world import by, features, make, same, tracks, world
 from wsabie.core.errors import InputError
-from wsabie.models.base.hyperparameters import TrainingShape, resolve_continued_settings
+from wsabie.models.base.hyperparameters import resolve_continued_settings
+from wsabie.models.base.parameter_defaults import TrainingShape
 from wsabie.models.entity_space import fitted_entities
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space

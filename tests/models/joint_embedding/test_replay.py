@@ -16,7 +16,7 @@ from wsabie.core.errors import InputError, ModelFolderError
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.io.formats.mulan import read_mulan
-from wsabie.models.base.hyperparameters import TrainingShape
+from wsabie.models.base.parameter_defaults import TrainingShape
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding import replay
 from wsabie.models.joint_embedding.drift import measure_movement

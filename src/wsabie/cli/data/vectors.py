@@ -9,6 +9,7 @@ from wsabie.cli.knowledge_files import load_word_vectors
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import OptionalSeed, RejectOptions
 from wsabie.core.errors import InputError
+from wsabie.core.thread_count import MAX_THREADS
 
 if TYPE_CHECKING:
     from wsabie.vocabulary.word_vectors import WordVectors
@@ -25,7 +26,7 @@ class LearningOptions(Options, panel="Learning (train)"):
     min_count: int | None = option("Leave out words that are found less often (default: 5).", min=1)
     epochs: int | None = option("Passes over the text (default: 5).", min=1)
     phrases: int | None = option("How often neighbours such as New York are joined (default: 1).", min=0, max=4)
-    threads: int | None = option("Threads; only one is reproducible (default: 1).", min=1, max=1024)
+    threads: int | None = option("Threads; only one is reproducible (default: 1).", min=1, max=MAX_THREADS)
     seed: OptionalSeed = None
 
 

@@ -266,7 +266,7 @@ def _report_order_statistic(estimator: "LabelModel") -> None:
 
 def _report_random_start(estimator: "LabelModel") -> None:
     """Report that a stated learning rate, of a model or its parts, makes training begin at random."""
-    from wsabie.models.base.hyperparameters import has_ridge_start
+    from wsabie.models.base.parameter_defaults import has_ridge_start
 
     parameters = estimator.get_params()
     for name in parameters:

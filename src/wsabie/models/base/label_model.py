@@ -12,7 +12,8 @@ from sklearn.exceptions import NotFittedError
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
-from wsabie.core.machine import collect_versions, count_available_cores
+from wsabie.core.machine import collect_versions
+from wsabie.core.thread_count import resolve_threads
 from wsabie.core.validation import check_features, check_positive_integer
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
 from wsabie.models.base.hyperparameters import check_types
@@ -56,7 +57,7 @@ class FittedModel(SavedModel, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _n_threads(self) -> int:
-        return self.threads or count_available_cores()
+        return resolve_threads(self.threads)
 
     def _build_once(self, name: str, source: object, build: Callable[[], T], settings: object = None) -> T:
         """Return what `build` returns, and keep it while `source` is the same object and `settings` are equal."""

@@ -18,7 +18,7 @@ from wsabie.core.validation import check_sample_weights
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.evaluation.calibration import Calibration, ScoredPairs, fit_calibration, sample_pairs
 from wsabie.io.shards.sharded_table import ShardedFeatureTable
-from wsabie.models.base import hyperparameters
+from wsabie.models.base import hyperparameters, parameter_defaults
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import LabelModel
@@ -29,7 +29,7 @@ from wsabie.storage.schema_validation import check_array, read_config
 from wsabie.training.checkpoints import CheckpointFolder, identify_run
 from wsabie.training.epoch_stats import EpochStats, find_best_epoch
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.settings import TrainingSettings
+from wsabie.training.resolved_settings import TrainingSettings
 from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import TrainingData
 from wsabie.vocabulary.label_names import Vocabulary
@@ -94,13 +94,13 @@ class TrainedModel(hyperparameters.TrainingParameters, LabelModel):
     def _build_space(self, n_features: int) -> TrainableTables:
         """Build the space before training, for scaled rows of that width; the vocabulary is set."""
 
-    def _resolve_settings(self, shape: hyperparameters.TrainingShape) -> TrainingSettings:
+    def _resolve_settings(self, shape: parameter_defaults.TrainingShape) -> TrainingSettings:
         """Return the settings of a run on data of this shape."""
         return hyperparameters.resolve_settings(self._list_parameters(), shape)
 
     def _fit_scaling(self, rows: TrainingRows) -> RowScaling:
         """Fit the scaling of rows; the width is set."""
-        scaling = hyperparameters.default_scaling(self._list_parameters(), rows.shape)
+        scaling = parameter_defaults.default_scaling(self._list_parameters(), rows.shape)
         return rows.fit_scaling(self.n_features_in_, scaling)
 
     def _prepare_run(self, rows: TrainingRows) -> tuple[TrainableTables, TrainingData]:

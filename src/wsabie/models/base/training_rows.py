@@ -11,7 +11,8 @@ import numpy as np
 from wsabie.core.arrays import Csr, Float32, Matrix
 from wsabie.io.shards.sharded_table import LabelStatistics, ShardedFeatureTable
 from wsabie.models.base.feature_matrix import FeatureMatrix, take_rows
-from wsabie.models.base.hyperparameters import TrainingShape, compute_checksum
+from wsabie.models.base.hyperparameters import compute_checksum
+from wsabie.models.base.parameter_defaults import TrainingShape
 from wsabie.models.base.row_scaling import RowScaling, Scaling
 from wsabie.training.prefetch import CHUNK, Spans, compute_block_size, plan_blocks, prefetch
 from wsabie.training.training_data import PairWeighting, PartitionedData, RowBlock, TrainingData, build_targets

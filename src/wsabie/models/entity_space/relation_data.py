@@ -17,7 +17,8 @@ from wsabie.evaluation import metrics
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 from wsabie.models.base.feature_matrix import iterate_row_ranges, take_rows
-from wsabie.models.base.hyperparameters import TrainingShape, compute_checksum, default_scaling
+from wsabie.models.base.hyperparameters import compute_checksum
+from wsabie.models.base.parameter_defaults import TrainingShape, default_scaling
 from wsabie.models.entity_space.fitted_entities import FittedEntities, find_kind, fit_entities
 from wsabie.models.entity_space.relations import (
     EntityKind,

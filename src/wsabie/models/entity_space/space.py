@@ -16,6 +16,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.relation_spaces import MultiRelationSpace
 from wsabie.models.base import hyperparameters
 from wsabie.models.base.feature_matrix import take_rows
+from wsabie.models.base.parameter_defaults import TrainingShape, has_ridge_start
 from wsabie.models.base.ridge_start import place_at_ridge
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.base.training_rows import TrainingRows
@@ -26,7 +27,7 @@ from wsabie.models.entity_space.relations import EntityKind, Relation, require_u
 from wsabie.training.checkpoints import CheckpointFolder, identify_run
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.settings import TrainingSettings
+from wsabie.training.resolved_settings import TrainingSettings
 from wsabie.training.trainer import Trainer
 from wsabie.training.training_data import TrainingData
 
@@ -137,10 +138,10 @@ class Space(hyperparameters.LoopParameters, FittedSpace):
         """
         self.check_parameters()
         parameters = self._list_parameters()
-        data = prepare_relation_data(relations, self.init if hyperparameters.has_ridge_start(parameters) else "random")
+        data = prepare_relation_data(relations, self.init if has_ridge_start(parameters) else "random")
         parameters["init"] = "ridge" if data.ridge_pairs else "random"
         # `compute_pair_weights` weighs pairs per query
-        shape = hyperparameters.TrainingShape(data.n_pairs, data.n_pairs, _MANY_LABELS)
+        shape = TrainingShape(data.n_pairs, data.n_pairs, _MANY_LABELS)
         settings = hyperparameters.resolve_settings(parameters, shape)
         fitted = copy(self)
         fitted.kinds_ = data.entities
@@ -208,7 +209,7 @@ class Space(hyperparameters.LoopParameters, FittedSpace):
         history: list[EpochStats] = []
         if growth.blocks:
             data = TrainingData(growth.blocks)
-            shape = hyperparameters.TrainingShape(data.n_pairs, data.n_pairs, _MANY_LABELS)
+            shape = TrainingShape(data.n_pairs, data.n_pairs, _MANY_LABELS)
             settings = hyperparameters.resolve_continued_settings(
                 self._list_parameters(), self.settings_, shape, epochs, self.seed + n_past_epochs
             )

@@ -13,8 +13,9 @@ from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import TrainableTables
 from wsabie.models.base.feature_matrix import count_rows
-from wsabie.models.base.hyperparameters import has_ridge_start, resolve_init_scale
+from wsabie.models.base.hyperparameters import resolve_init_scale
 from wsabie.models.base.label_model import PointTransformer
+from wsabie.models.base.parameter_defaults import has_ridge_start
 from wsabie.models.base.ridge_start import place_at_ridge
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding.drift import BatchReport

@@ -15,8 +15,8 @@ from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.parsers.text_files import format_path
 from wsabie.io.records import FeatureTable, Source
 from wsabie.io.space_declaration import KindDeclaration, SpaceDeclaration, compute_declaration_fingerprint
-from wsabie.models.base import hyperparameters
-from wsabie.models.base.hyperparameters import TrainingShape
+from wsabie.models.base import parameter_defaults
+from wsabie.models.base.parameter_defaults import TrainingShape
 from wsabie.models.entity_space.relation_data import prepare_relation_data
 from wsabie.models.entity_space.relations import EntityKind, Relation, drop_unknown_pairs
 from wsabie.models.entity_space.space import Space
@@ -297,9 +297,10 @@ def _resolve_auto(init: str, shape: TrainingShape, parameters: search_spaces.Par
     """Return the values of "auto"; `init` is the start that "auto" means for these relations."""
     init = init if parameters["init"] == "auto" else parameters["init"]
     parameters = {**parameters, "pair_weighting": "mean", "init": init}
-    start = "ridge" if hyperparameters.has_ridge_start(parameters) else "random"
-    rate, epochs = hyperparameters.default_embedding_rate(parameters, shape), hyperparameters.default_epochs(shape)
-    return {"learning_rate": rate, "epochs": epochs, "max_norm": hyperparameters.MAX_NORM, "init": start}
+    start = "ridge" if parameter_defaults.has_ridge_start(parameters) else "random"
+    rate = parameter_defaults.default_embedding_rate(parameters, shape)
+    epochs = parameter_defaults.default_epochs(shape)
+    return {"learning_rate": rate, "epochs": epochs, "max_norm": parameter_defaults.MAX_NORM, "init": start}
 
 
 def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: WorkContext) -> model_tuning.TuningResult:

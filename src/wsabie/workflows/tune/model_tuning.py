@@ -18,8 +18,8 @@ from wsabie.io.alignment import AlignedTable
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.records import FeatureTable, Source, get_groups
 from wsabie.io.shards.sharded_table import concatenate_tables
-from wsabie.models.base.hyperparameters import TrainingShape
 from wsabie.models.base.label_model import LabelModel
+from wsabie.models.base.parameter_defaults import TrainingShape
 from wsabie.models.one_vs_rest import ModelTooLargeError
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.workflows.batch_inference import evaluate_model

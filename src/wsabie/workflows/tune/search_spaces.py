@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
-from wsabie.models.base import hyperparameters
+from wsabie.models.base import parameter_defaults
 from wsabie.models.estimator_specs import build_estimator, list_parameters
 from wsabie.vocabulary.label_names import find_closest_names
 
@@ -107,7 +107,7 @@ class TunableModel:
     name: str
     build: Callable[..., Any]
     space: Mapping[str, ChoiceParameter | RangeParameter]
-    auto: Callable[[hyperparameters.TrainingShape, ParameterValues], ParameterValues]
+    auto: Callable[[parameter_defaults.TrainingShape, ParameterValues], ParameterValues]
     integers: frozenset[str] = frozenset()
     untuned: frozenset[str] = frozenset({"seed", "threads", "deterministic", "linear__deterministic"})
     stepwise: bool = True
@@ -136,12 +136,12 @@ class ParameterSpace:
     fixed: Values
     space: SearchSpace
 
-    def resolve_point(self, point: ParameterValues, shape: hyperparameters.TrainingShape) -> Values:
+    def resolve_point(self, point: ParameterValues, shape: parameter_defaults.TrainingShape) -> Values:
         """Return the parameters of an estimator: multiples of a default become numbers.
 
         Examples
         --------
-        >>> shape = hyperparameters.TrainingShape(n_rows=100, n_pairs=100, n_labels=10)
+        >>> shape = parameter_defaults.TrainingShape(n_rows=100, n_pairs=100, n_labels=10)
         >>> build_search_space({"dim": 50}).resolve_point({"learning_rate": 2.0, "epochs": 0.5}, shape)
         {'dim': 50, 'learning_rate': 0.06, 'epochs': 15}
         """
@@ -155,7 +155,7 @@ class ParameterSpace:
                 parameters[name] = integer if name in self.model.integers else float(f"{number:.4g}")
         return parameters
 
-    def resolve(self, parameters: ParameterValues, shape: hyperparameters.TrainingShape) -> Values:
+    def resolve(self, parameters: ParameterValues, shape: parameter_defaults.TrainingShape) -> Values:
         """Return the values of all parameters of the space, with numbers instead of "auto"."""
         defaults = self.model.defaults()
         values = {**defaults, **parameters}
@@ -164,7 +164,7 @@ class ParameterSpace:
             name: auto[name] if values[name] == defaults[name] and name in auto else values[name] for name in self.space
         }
 
-    def locate_defaults(self, shape: hyperparameters.TrainingShape) -> Values | None:
+    def locate_defaults(self, shape: parameter_defaults.TrainingShape) -> Values | None:
         """Return the point of the defaults in the space; None if they lie outside."""
         point = self.resolve(self.fixed, shape)
         for name, dimension in self.space.items():
@@ -238,7 +238,7 @@ def _parse_range(
     name: str, change: ParameterValues, default: ChoiceParameter | RangeParameter | None, model: TunableModel
 ) -> RangeParameter:
     hint = f"the space of {name} is {dict(change)!r}; write {{low = ..., high = ..., log = true or false"
-    relative = name in model.auto(hyperparameters.TrainingShape(1, 1, 1), model.defaults())
+    relative = name in model.auto(parameter_defaults.TrainingShape(1, 1, 1), model.defaults())
     hint += ", relative = true or false}" if relative else "}"
     allowed = {"low", "high", "log"} | ({"relative"} if relative else set())
     require({"low", "high"} <= set(change) <= allowed, hint)
@@ -263,7 +263,7 @@ def _refuse_unknown(name: str, tunable: list[str], model: TunableModel) -> None:
 
 def _refuse_unusable(search: ParameterSpace) -> None:
     """Refuse a space with a value, or an end of a range, that the estimator does not take."""
-    shape = hyperparameters.TrainingShape(1000, 1000, 100)
+    shape = parameter_defaults.TrainingShape(1000, 1000, 100)
     settings: list[Values] = [{}]
     for name, dimension in search.space.items():
         ends = dimension.values if isinstance(dimension, ChoiceParameter) else (dimension.low, dimension.high)
@@ -272,25 +272,25 @@ def _refuse_unusable(search: ParameterSpace) -> None:
         search.model.build(**search.resolve_point(point, shape)).check_parameters()
 
 
-def _resolve_embedding_defaults(shape: hyperparameters.TrainingShape, parameters: ParameterValues) -> Values:
+def _resolve_embedding_defaults(shape: parameter_defaults.TrainingShape, parameters: ParameterValues) -> Values:
     return {
-        "learning_rate": hyperparameters.default_embedding_rate(parameters, shape),
-        "epochs": hyperparameters.default_epochs(shape),
-        "max_norm": hyperparameters.default_max_norm(parameters, shape),
-        "init": "ridge" if hyperparameters.has_ridge_start(parameters) else "random",
+        "learning_rate": parameter_defaults.default_embedding_rate(parameters, shape),
+        "epochs": parameter_defaults.default_epochs(shape),
+        "max_norm": parameter_defaults.default_max_norm(parameters, shape),
+        "init": "ridge" if parameter_defaults.has_ridge_start(parameters) else "random",
         "init_scale": float(parameters["dim"]) ** -0.5,
     }
 
 
-def _resolve_linear_defaults(shape: hyperparameters.TrainingShape, parameters: ParameterValues) -> Values:
+def _resolve_linear_defaults(shape: parameter_defaults.TrainingShape, parameters: ParameterValues) -> Values:
     return {
-        "learning_rate": hyperparameters.default_linear_rate(parameters, shape),
-        "epochs": hyperparameters.default_linear_epochs(shape),
-        "init": "ridge" if hyperparameters.has_ridge_start(parameters) else "random",
+        "learning_rate": parameter_defaults.default_linear_rate(parameters, shape),
+        "epochs": parameter_defaults.default_linear_epochs(shape),
+        "init": "ridge" if parameter_defaults.has_ridge_start(parameters) else "random",
     }
 
 
-def _resolve_full_rank_defaults(shape: hyperparameters.TrainingShape, parameters: ParameterValues) -> Values:
+def _resolve_full_rank_defaults(shape: parameter_defaults.TrainingShape, parameters: ParameterValues) -> Values:
     rate = _resolve_linear_defaults(shape, parameters)["learning_rate"]
     return {**_resolve_embedding_defaults(shape, parameters), "linear__learning_rate": rate}
 

@@ -1,4 +1,4 @@
-"""Settings that determine a training run, besides the data."""
+"""Settings of a training run after every "auto" is replaced, besides the data."""
 
 from dataclasses import dataclass, field
 from typing import Literal

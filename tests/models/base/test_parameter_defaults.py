@@ -2,7 +2,7 @@
 
 import pytest
 
-from wsabie.models.base.hyperparameters import TrainingShape, default_learning_rate, default_linear_rate
+from wsabie.models.base.parameter_defaults import TrainingShape, default_learning_rate, default_linear_rate
 from wsabie.models.linear_ranker import LinearRanker
 
 
