@@ -16,6 +16,7 @@ from wsabie.io.parsers.label_cells import LabelCellReader, find_flag_columns
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Source
 from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.label_names import _repair_name
 
 BOX = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>40</xmax><ymax>30</ymax></bndbox>"
 
@@ -168,3 +169,113 @@ def test_whole_ids_of_arrow_have_no_point(folder):
         pa.table({"features": [[1.0], [2.0]], "labels": ["elk", "bog"], "id": [1.0, 2.5]}), folder / "b.parquet"
     )
     assert open_source(folder / "b.parquet").ids == ["1", "2.5"]
+
+
+@pytest.mark.parametrize(
+    "prefix", ["/home/eve/photos/", "photos/2020/", "..\\photos\\", "C:\\photos\\", "./images/", "a b/c-d/"]
+)
+@pytest.mark.parametrize("header", ["", "file\tlabel\n", "image_id\tlabel\n"])
+def test_bare_paths_of_no_file_are_no_ids(tmp_path, prefix, header):
+    path = write(tmp_path / "list.tsv", header + "".join(f"{prefix}x{i}\tgull\n" for i in range(4)))
+    with pytest.raises(InputError, match="put the list into the folder with the files"):
+        open_source(path)
+    (tmp_path / "images").mkdir()
+    for i in range(4):
+        Image.new("RGB", (20, 20), (60 * i, 0, 0)).save(tmp_path / f"images/x{i}.png")
+    assert [item.content.name for item in open_source(path)] == [f"x{i}.png" for i in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("header", "prefix"),
+    [("id\tlabel\n", "hep-th/99"), ("user_id\titem_id\n", "a/b"), ("", "/m/0"), ("", "/c/en/w"), ("", "10.1000/j.1."),
+     ("", "http://www.yso.fi/p"), ("", "rock / pop "), ("", "plain")],
+)  # fmt: skip
+def test_ids_that_are_no_paths_are_read(tmp_path, header, prefix):
+    path = write(tmp_path / "list.tsv", header + "".join(f"{prefix}{i}\tgull\n" for i in range(4)))
+    assert open_source(path).ids == [f"{prefix}{i}" for i in range(4)]
+
+
+WRONG = {
+    "tags.csv": "file_name,labels\n1.png,{0};sea\n2.png,{0}\n",
+    "pairs.tsv": "1.png\t{0}\n2.png\t{0}\n",
+    "texts.jsonl": '{{"text": "waves", "labels": ["{0}"]}}\n{{"text": "salt", "labels": ["{0}", "sea"]}}\n',
+    "one-hot.csv": "file_name,{0},sea\n1.png,1,0\n2.png,0,1\n",
+    "fast.txt": "__label__{0} waves\n__label__{0} salt\n",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize(("encoding", "count"), [("latin-1", 1), ("latin-1", 2)])
+def test_wrong_encodings_that_control_characters_show_are_repaired(folder, caplog, name, encoding, count):
+    label, damaged = "Stra\u00dfe", "Stra\u00dfe"
+    for _ in range(count):
+        damaged = damaged.encode().decode(encoding)
+    _repair_name.cache_clear()
+    source = open_source(write(folder / name, WRONG[name].format(damaged)))
+    names = source.label_names if isinstance(source, FeatureTable) else {n for item in source for n in item.labels}
+    assert {*names} - {"sea"} == {label}
+    assert len([line for line in caplog.messages if f"and is taken for {label!r}" in line]) == 1
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_encodings_without_control_characters_are_reported(folder, caplog, name):
+    damaged = "M\u00f6we".encode().decode("cp1252")
+    open_source(write(folder / name, WRONG[name].format(damaged)))
+    assert [
+        f"such as {damaged!r} seem to be in a wrong encoding; if 'M\u00f6we'" in line for line in caplog.messages
+    ].count(True) == 1
+
+
+@pytest.mark.parametrize("label", ["M\u00f6we", "na\u00efve caf\u00e9", "\u65e5\u672c", "\u00a9 Eve", "\u00c5land"])
+def test_sound_labels_are_not_reported(folder, caplog, label):
+    open_source(write(folder / "tags.csv", WRONG["tags.csv"].format(label)))
+    assert "wrong encoding" not in caplog.text
+
+
+def test_labels_that_cannot_be_repaired_are_reported(folder, caplog):
+    _repair_name.cache_clear()
+    open_source(write(folder / "tags.csv", WRONG["tags.csv"].format("\u65e5\x80")))
+    assert "was read in a wrong encoding, and stays so" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "labels"),
+    [
+        ("mac.csv", "file_name,labels\r1.png,sea\r2.png,sky\r", [("sea",), ("sky",)]),
+        ("mac.tsv", "1.png\tsea\r2.png\tsky\r", [("sea",), ("sky",)]),
+        ("flags.csv", "file_name,sea,sky\n1.png,yes,no\n2.png,No,YES\n", [("sea",), ("sky",)]),
+        ("crosses.csv", "file_name,sea,sky\n1.png,x,\n2.png,,X\n", [("sea",), ("sky",)]),
+        ("signs.csv", "file_name,R&B,sea (wide)\n1.png,1,0\n2.png,0,1\n", [("R&B",), ("sea (wide)",)]),
+        ("years.csv", "Image Name,2020,2021\n1.png,1,0\n2.png,0,1\n", [("2020",), ("2021",)]),
+        ("hash.csv", "file_name,tags\n1.png,#sea #sky\n2.png,#sea\n", [("#sea", "#sky"), ("#sea",)]),
+        ("stack.csv", "file_name,tags\n1.png,<c++><sea>\n2.png,<sea>\n", [("c++", "sea"), ("sea",)]),
+        ("a.ndjson", '{"img": "1.png", "tags": ["sea"]}\n{"img": "2.png", "tags": ["sky"]}\n', [("sea",), ("sky",)]),
+        ("urls.csv", "file_name,label\nfile:///home/eve/1.png,sea\nhttps://a.b/2.png?w=3,sky\n", [("sea",), ("sky",)]),
+        ("frame.csv", ",image,label\n0,1.png,sea\n1,2.png,sky\n", [("sea",), ("sky",)]),
+        ("quoted.tsv", '"file_name"\t"labels"\n"1.png"\t"sea;sky"\n"2.png"\t"sky"\n', [("sea", "sky"), ("sky",)]),
+        ("posts.csv", "id,text,tags\n1,how to,<sea><c#>\n2,why so,<sea>\n", [("sea", "c#"), ("sea",)]),
+        ("space.csv", "filename, sea, sky\n1.png, 1, 0\n2.png, 0, 1\n", [("sea",), ("sky",)]),
+        ("stems.csv", "image_name,label\n1,sea\n2,sky\n", [("sea",), ("sky",)]),
+    ],
+)  # fmt: skip
+def test_exports_of_other_tools_are_read(folder, name, content, labels):
+    assert list_labels(open_source(write(folder / name, content))) == labels
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "advice"),
+    [
+        ("twice.csv", "file_name,tag,tag\n1.png,a,b\n2.png,a,b\n", "names a column twice; rename one"),
+        ("caffe.txt", "1.png 0\n2.png 1\n", "put a first line file_name,labels above the rows, and commas into these"),
+        (
+            "via.json",
+            '{"1.png9": {"filename": "1.png", "regions": [{"shape_attributes": {}}]}}',
+            "holds regions of VIA",
+        ),
+        ("automl.csv", "TRAIN,gs://b/1.png,sea\nTEST,gs://b/2.png,sky\n", "put a first line file_name,labels"),
+        ("scores.jsonl", '{"file_name": "1.png", "tags": {"sea": 0.9}}\n', "which is not a label"),
+    ],
+)
+def test_exports_of_other_tools_are_refused_by_name(folder, name, content, advice):
+    with pytest.raises(InputError, match=advice):
+        open_source(write(folder / name, content))

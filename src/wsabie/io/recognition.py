@@ -32,6 +32,7 @@ from wsabie.io.row_streams import InMemoryStream, RowStream, build_unlabelled_ta
 from wsabie.io.shards.sharded_table import open_shards
 from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary.label_names import report_wrong_encoding
 
 _NEAR_TIE = 0.03  # formats whose scores differ by less fit equally well
 _BINARIES = (
@@ -156,6 +157,8 @@ def open_source(
         "progress": progress,
     }  # fmt: skip
     source = form.read(path, rejects=rejects, **{name: options[name] for name in form.takes})
+    names = source.label_names if isinstance(source, FeatureTable) else _count_label_names(source)
+    report_wrong_encoding(path, names)
     if is_unlabelled and isinstance(source, ItemList):
         return replace(source, items=[item._replace(labels=()) for item in source])
     return source
@@ -241,7 +244,7 @@ def _make_unknown_error(path: Path, head: DataHead) -> InputError:
         )
     if name := data_formats.find_media_name(head.lines[0]):
         fact = f"{path} names files such as {name!r} and not its columns"
-        return InputError(f"{fact}; put a first line file_name,labels above the rows")
+        return InputError(f"{fact}; put a first line file_name,labels above the rows, and commas into these")
     titles = ", ".join(form.title for form in FORMATS)
     hint = "; of Mulan data give the .arff file" if head.content.lstrip().startswith(b"<") else "; give one of these"
     return InputError(f"{path} is nothing that can be read: looked for {titles}{hint}")

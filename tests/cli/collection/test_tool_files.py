@@ -23,6 +23,8 @@ TASKS = [
 ROWS = [{"image": "1.png", "id": 1, "choice": "gull", "annotator": 1, "annotation_id": 1}]
 TABLE = "image,id,choice,annotator,annotation_id\n1.png,1,gull,1,1\n"
 BOX, SHAPES = "0 0.5 0.5 0.1 0.2\n", '{"version": "5", "shapes": []}'
+BOXES = '[{"image": "1.png", "annotations": [{"label": "gull", "coordinates": {"x": 9}}]}]'
+VIA = "filename,region_count,region_id,region_shape_attributes,region_attributes\n1.png,1,0,{},{}\n"
 VOC = "<annotation><filename>{}.png</filename><object><name>gull</name><bndbox><xmin>1</xmin><ymin>1</ymin>"
 VOC += "<xmax>30</xmax><ymax>30</ymax></bndbox></object></annotation>"
 
@@ -46,6 +48,8 @@ def photos(tmp_path: Path) -> Path:
          "2 files (such as Annotations/1.xml) hold objects of Pascal VOC", "train"),
         ({f"labels/{i}.txt": BOX for i in (1, 2)}, "2 files (such as labels/1.txt) hold boxes of YOLO", ""),
         ({"JPEGImages/1.xml": VOC.format(1)}, "1 file (JPEGImages/1.xml) holds objects of Pascal VOC without", ""),
+        ({"ml.json": BOXES}, "1 file (ml.json) holds boxes of Create ML", ""),
+        ({"via.csv": VIA}, "1 file (via.csv) holds regions of VIA", ""),
         ({"JPEGImages/1.json": SHAPES}, "1 file (JPEGImages/1.json) holds shapes of labelme", ""),
     ],
 )  # fmt: skip

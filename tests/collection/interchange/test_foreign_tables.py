@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from wsabie.collection.db.database import begin_read
+from wsabie.collection.folder.collection import Collection
 from wsabie.collection.interchange.tag_files import read_table
+from wsabie.collection.interchange.tag_import import import_tags
+from wsabie.collection.labels.label_store import read_label_names
+from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError
 from wsabie.io.recognition import open_source
 from wsabie.storage.rejects import Rejects
@@ -54,3 +59,35 @@ def test_tables_without_labels_are_refused_by_both(folder: Path) -> None:
     for read in (open_source, lambda table: list(read_table(table, Rejects(), is_json=False))):
         with pytest.raises(InputError, match="put the labels in one of these"):
             read(path)
+
+
+def test_labels_in_a_wrong_encoding_are_repaired_or_reported(
+    collection: Collection, caplog: pytest.LogCaptureFixture
+) -> None:
+    Image.new("RGB", (40, 40)).save(collection.folder / "1.png")
+    scan_collection(collection, by="eve", tags="none")
+    path = collection.folder / "tags.csv"
+    path.write_text("file_name,labels\n1.png,Gr\u00c3\u009fe;M\u00c3\u00b6we\n")
+    import_tags(collection, path, by="eve")
+    with begin_read(collection.engine) as connection:
+        assert set(read_label_names(connection).values()) == {"Gr\u00dfe", "M\u00c3\u00b6we"}
+    assert "is taken for 'Gr\u00dfe'" in caplog.text
+    assert "if 'M\u00f6we' is right, save the file as UTF-8" in caplog.text
+
+
+def test_exports_are_matched_without_endings_and_refused_by_name(collection: Collection, tmp_path: Path) -> None:
+    for name in ("a.b/1.png", "2.png", "c/3.png", "d/3.png"):
+        (collection.folder / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (40, 40), (len(name), 9, 9)).save(collection.folder / name)
+    scan_collection(collection, by="eve", tags="none")
+    path, rejects = tmp_path / "train.csv", Rejects()
+    path.write_text("image_name,tags\n1,sea\nx/2,sea\n3,sea\n4,sea\n")
+    assert import_tags(collection, path, by="eve", rejects=rejects).items == 2
+    assert [reason for _, reason, _ in rejects.listed] == ["name that several items have", "no such item"]
+    path = tmp_path / "tags.ndjson"
+    path.write_text('{"image": "2.png", "tags": ["sky"]}\n')
+    assert import_tags(collection, path, by="eve").added == 1
+    path = tmp_path / "annotations.xml"
+    path.write_text("<annotations></annotations>")
+    with pytest.raises(InputError, match="holds tags of CVAT, which are not read"):
+        import_tags(collection, path, by="eve")

@@ -176,7 +176,6 @@ def test_nested_lists_lines_and_objects_are_lists(cells, labels):
         ("label", ["elk,bog", "fox,bog", "elk,fox", "elk"]),
         ("tags", ["elk / bog", "fox / bog", "elk / fox"]),
         ("tags", ["elk bog", "fox bog", "elk fox", "moss"]),
-        ("tags", ["#elk #bog", "#fox #bog", "#elk #fox"]),
     ],
 )
 def test_cells_with_several_labels_are_reported(name, cells, tmp_path, caplog):

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from wsabie.io.tags.embedded_metadata import read_iptc_keywords, repair_encoding
+from wsabie.io.tags.embedded_metadata import read_iptc_keywords
 from wsabie.io.tags.image_tags import read_image_tags, read_keywords
 from wsabie.io.tags.tag_writer import write_embedded, write_sidecar
+from wsabie.vocabulary.label_names import repair_encoding
 
 
 def write_exif(path: Path, keywords: str, kind: str = "JPEG") -> Path:

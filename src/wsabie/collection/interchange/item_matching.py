@@ -17,6 +17,7 @@ from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.interchange.tag_record import TagLine
 from wsabie.core.arrays import Int64
 from wsabie.io.file_matching import fold_path, list_relative_paths, list_spellings
+from wsabie.io.modalities import detect_modality
 from wsabie.storage.rejects import RowError
 
 Match: TypeAlias = tuple[int, ...] | str | RowError
@@ -27,7 +28,7 @@ SEVERAL = "name that several items have"
 
 
 class ItemMatcher:
-    """Matcher that finds items by path, by content hash, or by a unique file name.
+    """Matcher that finds items by path, content hash, or unique file name, with or without ending.
 
     A path may be absolute, or relative to the imported file or to a root; the line may name the root. A hash matches
     all items of that content.
@@ -69,7 +70,7 @@ class ItemMatcher:
         return matches
 
     def _find_by_name(self, path: str) -> Match:
-        for spell in (str, fold_path):
+        for spell in (str, fold_path, _fold_stem):
             if (match := self._index_names(spell).find(path)) is not None:
                 return match
         return RowError(NO_ITEM, path)
@@ -114,6 +115,12 @@ class _FileNames:
             if high > low:
                 return RowError(SEVERAL, path)
         return None
+
+
+def _fold_stem(name: str) -> str:
+    """Return the name of a file without its ending, for names in tables that lack theirs."""
+    stem, dot, ending = fold_path(name).rpartition(".")
+    return stem if dot and detect_modality(name) else f"{stem}{dot}{ending}"
 
 
 def _hash(name: str) -> int:

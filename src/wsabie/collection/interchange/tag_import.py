@@ -26,9 +26,11 @@ from wsabie.collection.labels import label_store
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, require
 from wsabie.core.execution import SILENT, Progress
+from wsabie.io.formats.tool_files import describe_tool
 from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.text_files import format_path, read_head
 from wsabie.storage.rejects import Rejects, RowError
+from wsabie.vocabulary.label_names import report_wrong_encoding
 
 MAX_TAGS = 5_000_000
 """Maximum number of tags in a file."""
@@ -127,15 +129,20 @@ def import_tags(
             while block := list(islice(lines, _READ_BLOCK)):
                 buffer.add(block, matcher)
                 stage.advance(len(block))
+    report_wrong_encoding(path, buffer.names)
     if not buffer.n_tags and not len(rejects):
         raise InputError(f"{format_path(path)} holds no tags; check that it is the file that you mean")
     return _write_tags(collection, buffer, by, progress)._replace(skipped=len(rejects) - n_rejects)
 
 
 def _read_lines(path: Path, kind: str | None, rejects: Rejects) -> Iterator[TagLine]:
-    kind = kind or ENDINGS.get(Path(path.name.lower().removesuffix(".gz")).suffix, "csv")
+    head = read_head(path)
+    text_kind = "jsonl" if head.lstrip()[:1] == b"{" else "csv"
+    kind = kind or ENDINGS.get(Path(path.name.lower().removesuffix(".gz")).suffix, text_kind)
     require(kind in KINDS, f"{kind} files cannot be imported; give one of {', '.join(KINDS)}")
-    if kind == "coco" and not is_array(read_head(path)):
+    if advice := describe_tool(path, head):
+        raise InputError(advice)
+    if kind == "coco" and not is_array(head):
         return read_coco_tags(path, rejects)
     return read_table(path, rejects, is_json=kind != "csv")
 

@@ -25,7 +25,9 @@ from wsabie.io.parsers.array_builders import decode_row
 from wsabie.io.parsers.label_cells import LABEL_COLUMNS, LabelCellReader, find_choices, find_flag_columns
 from wsabie.io.parsers.text_files import format_path, iterate_bounded_numbered_lines, read_head
 from wsabie.io.parsers.text_tables import (
+    FILE_COLUMNS,
     TextRow,
+    find_column,
     format_column_names,
     iterate_csv_records,
     iterate_json_rows,
@@ -112,10 +114,12 @@ def detect_columns(lines: Sequence[bytes]) -> list[str]:
     has_blanks = any(b in head for b in (b", ", b"; "))  # as a sentence has behind its commas
     is_sentence = has_blanks and (" " in "".join(names) or not {*names} & {"id", "file_name", *_LABELS})
     names = [name for name in names if name]
-    if is_sentence or not all(map(_COLUMN.fullmatch, names)) or len(set(names)) < len(names):
+    has_files = find_column(names, FILE_COLUMNS) is not None  # then others may be labels, of any spelling
+    is_plain = all(map(_COLUMN.fullmatch, names)) and len(set(names)) == len(names)
+    if is_sentence or not (has_files or is_plain):
         return []
     has_rows = len(names) > 1 and any(separator in line for line in lines[1:])
-    is_table = TEXT_COLUMN in names or (has_rows and not any(name[0].isdigit() for name in names))
+    is_table = TEXT_COLUMN in names or (has_rows and (has_files or not any(name[0].isdigit() for name in names)))
     return names if is_table else []
 
 

@@ -32,6 +32,8 @@ from wsabie.storage.rejects import Rejects, RowError
 
 _SAMPLE = 50
 _FOREIGN_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\|file:", re.IGNORECASE)
+_PATH = re.compile(r"(?!/[cgmr]/|10\.\d{4,}/|[\w+.-]+://)(?:[^\s/\\][^/\\]*)?[/\\][^\s/\\]")
+"""Path with a folder; names of ConceptNet and Freebase (`/m/01`), DOIs and addresses are none."""
 _LABEL = (1 << 31) - 1
 CLASHING = "label both stated and denied"
 log = logging.getLogger("wsabie")
@@ -152,7 +154,13 @@ class IdLabelCollector:
         return FeatureTable(X, Y, names, ids, feature_names=ids)
 
     def build_source(
-        self, folder: Path, files: dict[str, str] | None = None, unit: str = "pairs", *, needs_files: bool = False
+        self,
+        folder: Path,
+        files: dict[str, str] | None = None,
+        unit: str = "pairs",
+        *,
+        needs_files: bool = False,
+        has_paths: bool = True,
     ) -> FeatureTable | ItemList:
         """Return pictures or sounds if one of the first 50 ids is a file in the folder, else `build_table`.
 
@@ -165,6 +173,8 @@ class IdLabelCollector:
             The file of each id, relative to the folder; None when the ids are their names.
         needs_files : bool
             Refuse ids that look like paths of files where no such file is there.
+        has_paths : bool
+            An id with a folder looks like a path also without an ending.
 
         Returns
         -------
@@ -178,14 +188,23 @@ class IdLabelCollector:
         paths = {name: name if files is None else files.get(name, "") for name in rows.ids}
         sample = [paths[name] for name in rows.ids[:_SAMPLE]]
         modality = next(filter(None, map(detect_modality, sample)), None)
-        if modality and (files_by_name := find_listed_files(folder, paths.values(), modality)):
-            return self._build_item_list(rows, paths, files_by_name, modality)
+        bare_paths = [
+            n for n in sample if needs_files and has_paths and _PATH.match(n) and not detect_modality(n, True)
+        ]
+        has_paths = modality is None and 2 * len(bare_paths) > len(sample)
+        if (modality or has_paths) and (files_by_name := find_listed_files(folder, paths.values(), modality)):
+            file_modality = modality or detect_modality(next(iter(files_by_name.values())).name)
+            if file_modality is not None:
+                return self._build_item_list(rows, paths, files_by_name, file_modality)
         names = [n for n in sample if detect_modality(n) or detect_modality(n, True) or _FOREIGN_PATH.match(n)]
+        names = bare_paths if has_paths else names
         if needs_files and 2 * len(names) > len(sample):
             noun = modality.name if modality else "files"
             problem = f"names of {noun}, such as {names[0]!a}, and none of these is in {folder}"
             if any(re.search(r"[/\\]", name) for name in names):
-                raise InputError(f"the ids of {self.path} are {problem}; put the list into the folder with the {noun}")
+                remedy = " (if they are none: write a first line, id TAB label)" if has_paths else ""
+                place = f"put the list into the folder with the {noun}{remedy}"
+                raise InputError(f"the ids of {self.path} are {problem}; {place}")
             log.warning("the ids of %s look like %s: each id has a free vector", self.path, problem)
         return rows
 

@@ -57,7 +57,7 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
     Raises
     ------
     InputError
-        Missing, without a single usable line, or the ids look like names of pictures and none of these is there.
+        Missing, without a single usable line, or the ids look like paths of files and none of these is there.
     """
     collector, n_weighted = IdLabelCollector(path, rejects, numbered=True), 0
     texts, labels = LabelCellReader("id"), LabelCellReader("label")
@@ -80,7 +80,14 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
         )
     if n_weighted:
         log.warning("%s: %d weights are neither 1 nor -1, only their signs are used", format_path(path), n_weighted)
-    return collector.build_source(path.parent, needs_files=True)
+    return collector.build_source(path.parent, needs_files=True, has_paths=not _has_id_header(path))
+
+
+def _has_id_header(path: Path) -> bool:
+    """Return True if the first line names a column of ids, and not of files."""
+    lines = [line for _, line in islice(iterate_content_lines(path), _N_INSPECTED_LINES)]
+    first = lines[0].decode("utf-8", "replace").partition("\t")[0].strip().strip('"').lower() if lines else ""
+    return has_header(lines) and not re.search("file|path|image|picture|photo", first)
 
 
 def read_id_pairs(path: Path, *, rejects: Rejects) -> Iterator[tuple[str, str]]:

@@ -17,13 +17,17 @@ _TOOLS = {
     "boxes of YOLO": re.compile(rb"\d+([ \t]+-?\d*\.?\d+(e-?\d+)?){4,}\s*(\n|$)", re.IGNORECASE),
     "shapes of labelme": re.compile(rb'\s*\{(?=[^\0]*"shapes"\s*:)'),
     "names of classes of YOLO": re.compile(rb"(?s)(?=[^\0]*^(train|val|path|nc):)[^\0]*^names:", re.MULTILINE),
+    "boxes of Create ML": re.compile(rb'\s*\[\s*\{(?=[^\0]*"coordinates"\s*:)'),
+    "regions of VIA": re.compile(rb"(\s*\{|[^\n]*\bregion_)[^\0]*shape_attributes"),
     "tags of CVAT": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotations>"),
     f"{_VOC} without JPEGImages or Annotations": re.compile(rb"\s*(<\?[^>]*>\s*)?<annotation\b"),
 }
 """First bytes of files of other tools, which are not read."""
 _COCO = re.compile(rb'\s*\{.*"(images|annotations|categories)"\s*:\s*\[\s*[{\]]', re.DOTALL)
 _MEMBER = re.compile(rb'"(file_name|image_id|supercategory)"\s*:')
-_LABEL_STUDIO = re.compile(rb'\s*\[\s*\{(?=[^\0]*"(annotations"\s*:\s*\[|annotation_id"\s*:))|[^\n]*\bannotation_id\b')
+_LABEL_STUDIO = re.compile(
+    rb'\s*\[\s*\{(?=[^\0]*"(annotations"\s*:\s*\[[^\0]*"result"|annotation_id")\s*:)|[^\n]*\bannotation_id\b'
+)
 """First bytes of exports of Label Studio: of both forms of JSON, and of CSV."""
 
 

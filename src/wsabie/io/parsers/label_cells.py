@@ -26,6 +26,7 @@ _OF_LABEL_STUDIO = ("annotator", "annotation_id", "created_at", "updated_at", "l
 ITEM_COLUMNS = (*FACT_COLUMNS, "path", "file", "image", *_OF_LABEL_STUDIO)
 """Columns that hold items and facts of them, and never labels where there is another column of labels."""
 _FLAGS: dict[object, bool] = dict.fromkeys((-1, 0, "-1", "0", "0.0"), False) | dict.fromkeys((1, "1", "1.0"), True)
+_FLAGS |= {**dict.fromkeys(("no", "No", "NO"), False), **dict.fromkeys(("yes", "Yes", "YES", "x", "X"), True)}
 _FLAGS |= {name: flag for flag in (False, True) for name in (str(flag), str(flag).lower(), str(flag).upper())}
 MISSING = {"", "nan", "NaN", "NA", "<NA>", "#NA", "#N/A", "N/A", "n/a", "null", "NULL", "NaT", "None", "()", "{}",
            "set()"}  # fmt: skip
@@ -36,6 +37,8 @@ _SENTENCE = 4  # words
 _ITEM = re.compile(r"""'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|(None|nan)|([-+]?\d+)(?:\.0*)?(?![\w.])""")
 _LIST = re.compile(rf"[\[({{]\s*(?:(?:{_ITEM.pattern})(?:\s*,\s*|\s+|(?=[\])}}'\"])))*+[\])}}]")
 _CALL = re.compile(r"\b(?:np\.\w+|array|frozenset|set|list|tuple|Index)\(([^()]*?)(?:, dtype=[^(),]*)?\)")
+_MARKED = re.compile(r"(<(?![^<>]*://)[^<>\s]+>)+|#[^\s#,;|]+(\s+#[^\s#,;|]+)+")
+"""Tags of Stack Exchange, such as `<sea><gull>`, and hashtags with blanks between them."""
 _BROKEN_LIST = re.compile(r"""(?:\w+\()?[\[{]\s*['"]""")
 _ENTITY = re.compile(r"&#?\w{1,8};")
 _OBJECT = re.compile(r"""\[?\{\s*['"][^'"]+['"]\s*:""")
@@ -357,6 +360,8 @@ def _is_clean(parts: Sequence[str]) -> bool:
 def parse_label_list(cell: object) -> list[object] | None:
     """Return the values of a list, or of a text that is one in JSON, Python or NumPy; None for the rest.
 
+    Tags of Stack Exchange and hashtags are lists too.
+
     Examples
     --------
     >>> parse_label_list('["dog", 3]'), parse_label_list("['dog' 'sea']"), parse_label_list("[dog]")
@@ -368,6 +373,8 @@ def parse_label_list(cell: object) -> list[object] | None:
         return list(cell["choices"])
     if isinstance(cell, dict) and isinstance(name := _get_name(cell), str):
         return [name]
+    if isinstance(cell, str) and cell[:1] in ("<", "#") and _MARKED.fullmatch(cell.strip()):
+        return [part.strip("<>") for part in re.findall(r"<[^<>]+>|#\S+", cell)]
     if isinstance(cell, str) and "(" in cell:
         cell = _CALL.sub(r"\1", cell)
     if not isinstance(cell, str) or cell[:1] not in ("[", "(", "{", " ") or not (text := cell.strip()):

@@ -36,6 +36,8 @@ _WIDE_TEXT = {
     "utf-16-be": re.compile(rb"\0[\t\n\r -~](\0[^\0]){3}"),
 }
 """First bytes of texts in UTF-16 and UTF-32: a byte order mark that is not alone, or letters."""
+_OLD_MAC = re.compile(rb"[^\0\n\r]+\r[^\0\n]+")
+"""First bytes of text whose lines end in carriage returns alone."""
 
 
 class _CountingReader:
@@ -100,6 +102,25 @@ class _WideTextStream(io.RawIOBase):
 
     def close(self) -> None:
         self._text.close()
+        super().close()
+
+
+class _OldMacStream(io.RawIOBase):
+    """Text whose lines end in carriage returns alone, as lines."""
+
+    def __init__(self, source: BufferedReader) -> None:
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        content = self._source.read1(len(buffer))
+        buffer[: len(content)] = content.replace(b"\r", b"\n")
+        return len(content)
+
+    def close(self) -> None:
+        self._source.close()
         super().close()
 
 
@@ -201,7 +222,7 @@ def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
     """Open a file as bytes, unpacked when it is gzip (detected by its first bytes).
 
     A byte order mark of UTF-8 is passed over: it would be a part of the first word. Text in UTF-16 or UTF-32 becomes
-    UTF-8; without a mark four letters of ASCII show UTF-16.
+    UTF-8; without a mark four letters of ASCII show UTF-16. Carriage returns without a line feed become line feeds.
 
     Raises
     ------
@@ -217,6 +238,8 @@ def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
         stream.read(len(codecs.BOM_UTF8))
     elif encoding is not None:
         return BufferedReader(cast(io.RawIOBase, _WideTextStream(stream, format_path(path), encoding)), _BLOCK)
+    if _OLD_MAC.fullmatch(stream.peek(1 << 12)):
+        stream = BufferedReader(cast(io.RawIOBase, _OldMacStream(stream)), _BLOCK)
     return cast(BufferedIOBase, stream)
 
 

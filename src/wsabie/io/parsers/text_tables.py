@@ -125,7 +125,7 @@ class TextRow(NamedTuple):
 def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None) -> Iterator[TextRow]:
     """Return the rows of JSON lines, of a JSON array, or of CSV.
 
-    By default the content tells an array, and the endings .jsonl and .json lines.
+    By default the content tells an array, and the endings .jsonl and .json or a first brace tell lines.
 
     The columns of CSV are separated by commas, or else by semicolons or tabs.
 
@@ -136,7 +136,7 @@ def iterate_table_rows(path: Path, rejects: Rejects, is_json: bool | None = None
     """
     if is_json is None:
         has_ending = path.name.lower().removesuffix(".gz").endswith((".jsonl", ".json"))
-        is_json = has_ending or is_array(text_files.read_head(path))
+        is_json = has_ending or is_array(head := text_files.read_head(path)) or head.lstrip()[:1] == b"{"
     if is_json:
         return iterate_json_rows(
             path, text_files.iterate_numbered_lines(path, MAX_LINE_BYTES, skip_blank=True), rejects

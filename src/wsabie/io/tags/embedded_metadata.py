@@ -6,10 +6,8 @@ specification; IPTC-IIM keywords of older programs, dataset 2:25 in a Photoshop 
 """
 
 import hashlib
-import re
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Literal, NamedTuple, TypeAlias
 
@@ -17,6 +15,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
 from wsabie.io.tags.xmp import MAX_PACKET_BYTES
 from wsabie.storage.rejects import RowError
+from wsabie.vocabulary.label_names import repair_encoding
 
 XMP_HEAD = b"http://ns.adobe.com/xap/1.0/\0"
 PNG_HEAD = b"XML:com.adobe.xmp\0"
@@ -39,7 +38,6 @@ _HEADS: dict[tuple[str, bytes], dict[bytes, ContentType]] = {
 """First bytes of the chunks that hold metadata, by container and name."""
 _IPTC = 0x0404
 _KEYWORD = (2, 25)
-_IMPOSSIBLE = re.compile("[\x80-\x9f]")  # control characters, which no program puts into a keyword
 _MAX_KEYWORD_BYTES = 64  # bytes; a letter may be cut there
 
 
@@ -273,22 +271,6 @@ def _decode_keyword(content: bytes) -> str:
         return content.decode("cp1252")
     except UnicodeDecodeError:
         return content.decode("latin-1")
-
-
-def repair_encoding(text: str) -> str:
-    """Return a text read in a wrong encoding, as characters that nobody types show, in the right one.
-
-    Examples
-    --------
-    >>> repair_encoding("Stra\\u00c3\\u009fe"), repair_encoding("M\\u00f6we \\u0096 See"), repair_encoding("Möwe")
-    ('Straße', 'Möwe – See', 'Möwe')
-    """
-    if not _IMPOSSIBLE.search(text):
-        return text
-    for encoding in ("utf-8", "cp1252"):
-        with suppress(UnicodeError):
-            return text.encode("latin-1").decode(encoding)
-    return text
 
 
 def _iterate_datasets(block: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:

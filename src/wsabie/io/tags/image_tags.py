@@ -34,7 +34,7 @@ from wsabie.io.tags import embedded_metadata, xmp
 from wsabie.io.tags.embedded_metadata import UNREADABLE
 from wsabie.io.tags.xmp import MAX_PACKET_BYTES, TagHierarchy, XmpPacket
 from wsabie.storage.rejects import RowError
-from wsabie.vocabulary.label_names import normalise_label_name
+from wsabie.vocabulary.label_names import normalise_label_name, repair_encoding
 
 _T = TypeVar("_T")
 _EXIF, _DATE_TAKEN, _OFFSET, _ORIENTATION, _TIFF_XMP = 0x8769, 0x9003, 0x9011, 0x0112, 700
@@ -263,7 +263,7 @@ def _read_windows_tags(picture: Path) -> TagHierarchy | None:
 
 
 def _make_flat_tags(texts: list[str] | None, source: str) -> TagHierarchy | None:
-    texts = None if texts is None else [re.sub("[\0-\x1f]", " ", text) for text in texts]
+    texts = None if texts is None else [re.sub("[\0-\x1f]", " ", repair_encoding(text)) for text in texts]
     names = None if texts is None else dict.fromkeys(map(normalise_label_name, texts))
     return None if names is None else {(name,): (source,) for name in names if name}
 
