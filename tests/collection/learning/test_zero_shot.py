@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from wsabie.collection.db.tables import models, suggestions
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_list import add_labels
-from wsabie.collection.learning import zero_shot
+from wsabie.collection.learning import training, zero_shot
+from wsabie.collection.learning.model_fitting import FitResult, fit_model
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import forecast_training, train_collection_model
 from wsabie.collection.registry.model_registry import load_model, load_model_in_use
@@ -42,6 +44,15 @@ def animals(collection: Collection) -> dict[int, str]:
     files = {get_photo_folder() / "animal" / f"erase_{name}.jpg": name for name in ANIMALS}
     add_labels(collection, ANIMALS, by="eve")
     return {add_item(collection, Path(shutil.copy(file, collection.folder))): name for file, name in files.items()}
+
+
+def install_tower(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install a tiny encoder with a text tower."""
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("tokenizers")
+    monkeypatch.setenv("WSABIE_ENCODERS", str(folder / "encoders"))
+    source = Path(__file__).parents[2] / "features/encoders/tiny/clip-base"
+    install_encoder(HUB_ENCODERS["clip-base"], source, words=True)
 
 
 def first_labels(collection: Collection, model: int) -> dict[int, str]:
@@ -99,12 +110,7 @@ def test_a_text_tower_places_names_and_synonyms_among_photos(
     collection: Collection, animals: dict[int, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its weights are random, so that the order of labels is that of the cosines and says nothing else."""
-    pytest.importorskip("onnxruntime")
-    pytest.importorskip("tokenizers")
-    monkeypatch.setenv("WSABIE_ENCODERS", str(tmp_path / "encoders"))
-    install_encoder(
-        HUB_ENCODERS["clip-base"], Path(__file__).parents[2] / "features/encoders/tiny/clip-base", words=True
-    )
+    install_tower(tmp_path, monkeypatch)
     with begin_entry(collection.engine, "eve", "label", "a synonym") as change:
         label_store.add_synonyms(change, label_store.find_label(change.connection, "bee"), {"Biene": "de"})
     result = apply_model(collection, by="eve", floor=0.0, threads=1)
@@ -174,6 +180,32 @@ def test_free_words_leave_out_items_of_excluded_labels(collection: Collection, a
     assert note.startswith("there is no label 'insects' among the 8 labels")
     with pytest.raises(UnknownLabelError):
         search_items(collection, "flying insect -butterfly")
+
+
+def test_labels_also_begin_at_their_names_where_items_are_points_among_words(
+    collection: Collection, animals: dict[int, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_tower(tmp_path, monkeypatch)
+    names = load_model(collection, apply_model(collection, by="eve", threads=1).model).model
+    for number in range(60):
+        path = collection.folder / f"{number}.jpg"
+        photo = get_photo_folder() / f"animal/erase_{ANIMALS[number % 2]}.jpg"
+        path.write_bytes(photo.read_bytes() + number.to_bytes(2, "big"))
+        tag(collection, {add_item(collection, path): [ANIMALS[number % 2]]})
+    fits: list[FitResult] = []
+
+    def record_fit(*arguments: Any) -> FitResult:
+        fits.append(fit_model(*arguments))
+        return fits[-1]
+
+    monkeypatch.setattr(training, "fit_model", record_fit)
+    result = train_collection_model(collection, by="eve", features="clip-base", epochs=1, dim=4, threads=1)
+    assert [fit.model.dim for fit in fits] == [4, names.dim]
+    best = max(fits, key=lambda fit: fit.curve.best_figure)
+    trained = load_model(collection, result.model).model
+    np.testing.assert_array_equal(trained.label_vectors, best.model.label_vectors)
+    shift = fits[1].model.label_vectors - names.label_vectors[:2]
+    assert 0 < np.linalg.norm(shift) < 0.5 * np.linalg.norm(names.label_vectors[:2])
 
 
 def test_without_the_extra_the_first_model_has_to_learn(

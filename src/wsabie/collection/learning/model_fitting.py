@@ -49,6 +49,8 @@ class LearningCurve:
     ----------
     best : int
         Best epoch.
+    best_figure : float
+        Its MAP.
 
     Examples
     --------
@@ -62,13 +64,13 @@ class LearningCurve:
     def __init__(self, watch: EpochCallback = lambda _: None) -> None:
         self._watch = watch
         self._all_points: list[TrainingPoint] = []
-        self.best, self._best_figure = 0, -1.0
+        self.best, self.best_figure = 0, -1.0
 
     def add_point(self, loss: float, figure: float) -> None:
         """Add the next epoch, with its MAP."""
         self.add({"epoch": len(self._all_points) + 1, "loss": round(loss, 6), "MAP": round(figure, 6)})
-        if figure > self._best_figure:
-            self.best, self._best_figure = len(self._all_points), figure
+        if figure > self.best_figure:
+            self.best, self.best_figure = len(self._all_points), figure
 
     def add(self, point: TrainingPoint) -> None:
         """Add an epoch."""
@@ -102,11 +104,14 @@ class FitResult(NamedTuple):
     curve: LearningCurve
 
 
-def fit_model(examples: TrainingExamples, store: FeatureStore, dim: int, run: FitSettings) -> FitResult:
-    """Fit a model from scratch; labels without a training item are left out."""
+def fit_model(
+    examples: TrainingExamples, store: FeatureStore, dim: int, run: FitSettings, start: Wsabie | None = None
+) -> FitResult:
+    """Fit a model from scratch or from a start; labels without a training item are left out."""
     train, holdout = examples.take(~examples.is_holdout), _select_holdout(examples)
     columns = np.flatnonzero(np.asarray((train.Y > 0).sum(axis=0)).ravel())
-    model = Wsabie(dim, epochs=run.epochs or "auto", threads=run.resources.threads, seed=run.seed)
+    dim = dim if start is None else start.dim
+    model = Wsabie(dim, init_model=start, epochs=run.epochs or "auto", threads=run.resources.threads, seed=run.seed)
     truth = holdout.Y[:, columns]
     _require_known_label(truth)
     curve = LearningCurve(run.watch)

@@ -12,7 +12,7 @@ from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.db.tables import models
 from wsabie.collection.folder.collection import Collection, lock_models
-from wsabie.collection.learning import evaluation, feature_store
+from wsabie.collection.learning import evaluation, feature_store, zero_shot
 from wsabie.collection.learning.bursts import assign_bursts
 from wsabie.collection.learning.model_fitting import EpochCallback, FitResult, FitSettings, fit_model, update_model
 from wsabie.collection.learning.suggestions import InferenceOptions, InferenceResult, infer_suggestions
@@ -253,9 +253,16 @@ class _Training(NamedTuple):
         return self.parent if self.plan.method == "corrections" else None
 
     def fit(self, dim: int) -> FitResult:
-        """Fit or update a model; raise if it has no probabilities."""
+        """Fit or update a model; raise if it has no probabilities.
+
+        Where names of labels are points among the features, labels also begin there; the held-out items choose.
+        """
         if self.base is None:
-            fit = fit_model(self.examples, self.store, dim, self.run)
+            names = zero_shot.find_model(self.collection)
+            is_start = names is not None and names.fingerprint == self.store.fingerprint
+            starts = (None, names.model) if names and is_start else (None,)
+            fits = [fit_model(self.examples, self.store, dim, self.run, start) for start in starts]
+            fit = max(fits, key=lambda fit: fit.curve.best_figure)
         else:
             fit = update_model(self.base, self.examples, self.store, self.plan.changed, self.run)
         if fit.model.calibration_ is None:
