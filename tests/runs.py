@@ -50,6 +50,10 @@ def make_space(similarity: Any = "dot") -> JointSpace:
     return JointSpace.random(30, 40, 20, similarity, np.random.default_rng(9))
 
 
+def same_points(a: JointSpace, b: JointSpace) -> bool:
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("features", "labels", "bias"))
+
+
 class Watch(NamedTuple):
     """A monitor from a function; a second figure says the opposite."""
 

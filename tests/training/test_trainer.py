@@ -8,11 +8,9 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, identity
 
-from runs import figure, make_block, make_settings, make_space, train
+from runs import figure, make_block, make_settings, make_space, same_points, train
 from wsabie.core.errors import DivergenceError
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import JointSpace
@@ -21,14 +19,10 @@ from wsabie.kernels.training import deterministic_loop, sequential_loop
 from wsabie.training import loops, samplers, trainer
 from wsabie.training.loops import BlockVisits
 from wsabie.training.samplers import PAIRS_PER_BLOCK
-from wsabie.training.trainer import EpochRunner, Trainer, report_pass_progress, run_interleaved, run_sequentially
+from wsabie.training.trainer import EpochRunner, Trainer, report_pass_progress
 from wsabie.training.training_data import RowBlock, TrainingData, build_targets
 
 BLOCK = make_block()
-
-
-def same_points(a: JointSpace, b: JointSpace) -> bool:
-    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("features", "labels", "bias"))
 
 
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
@@ -156,29 +150,6 @@ def test_every_rate_follows_the_schedule_and_decay_is_the_share_of_its_own_rate(
         assert steps == pytest.approx([fraction * rate for rate in rates.values()])
         keeps = config.decay_rows, config.decay_labels, config.decay_weights
         assert keeps == pytest.approx([1 - fraction * rate for rate in (0.1 * 0.5, 0.04 * 0.25, 0.2 * 2)])
-
-
-def test_the_first_of_the_best_epochs_is_kept() -> None:
-    """Figures 1, 3, 3, 2: after the fourth epoch the space is that of the second."""
-    spaces: list[JointSpace] = []
-    figures = iter([1.0, 3.0, 3.0, 2.0])
-
-    def monitor(space: JointSpace) -> float:
-        spaces.append(space.copy())
-        return next(figures)
-
-    history, space = train(BLOCK, make_space(), make_settings(epochs=4), monitor=monitor)
-    assert [s.validation for s in history] == [1, 3, 3, 2]
-    assert [s.validation_metrics for s in history] == [{"figure": v, "opposite": -v} for v in (1, 3, 3, 2)]
-    assert [same_points(space, earlier) for earlier in spaces] == [False, True, False, False]
-
-
-@pytest.mark.parametrize(("patience", "epochs"), [(1, 5), (2, 5), (6, 8), (None, 9)])
-def test_patience_counts_epochs_without_a_better_figure_in_the_second_half(patience: int | None, epochs: int) -> None:
-    figures = iter([1.0, 2.0, *[2.0] * 7])
-    settings = make_settings(epochs=9, patience=patience)
-    history, _ = train(BLOCK, make_space(), settings, monitor=lambda space: next(figures))
-    assert len(history) == epochs
 
 
 def test_divergence_is_noticed_in_the_epoch_it_happens_with_advice() -> None:
@@ -426,42 +397,6 @@ def test_every_epoch_visits_all_in_another_order_that_the_seed_decides(monkeypat
     assert not np.array_equal(first, second)
     assert not np.array_equal(first, reseeded)
     assert not np.array_equal(first, np.arange(n))
-
-
-def turns(visits: int, size: int, number: int, order: list[int]) -> Iterator[int]:
-    """Visits in turns of a size; says whose turn it was."""
-    while visits:
-        order.append(number)
-        n_visits = min(size, visits)
-        visits -= n_visits
-        yield n_visits
-
-
-lengths = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=5)
-
-
-@given(lengths)
-def test_everything_is_visited_and_nobody_is_more_than_a_turn_ahead(passes: list[tuple[int, int]]) -> None:
-    order: list[int] = []
-    turn_sizes = list(run_interleaved([(n, turns(n, size, k, order)) for k, (n, size) in enumerate(passes)]))
-    assert sum(turn_sizes) == sum(n for n, _ in passes)
-    n_done = [0] * len(passes)
-    for number, visits in zip(order, turn_sizes, strict=True):
-        shares = [d / n for d, (n, _) in zip(n_done, passes, strict=True) if n]
-        assert n_done[number] / passes[number][0] == min(shares)
-        n_done[number] += visits
-
-
-@given(lengths)
-def test_one_by_one_ends_a_pass_before_the_next_begins(passes: list[tuple[int, int]]) -> None:
-    order: list[int] = []
-    turn_sizes = list(run_sequentially((n, turns(n, size, k, order)) for k, (n, size) in enumerate(passes)))
-    assert order == sorted(order)
-    assert sum(turn_sizes) == sum(n for n, _ in passes)
-
-
-def test_a_pass_that_makes_less_than_it_said_does_not_stop_the_others() -> None:
-    assert list(run_interleaved([(10, iter([1])), (4, iter([1, 1, 1, 1]))])) == [1] * 5
 
 
 def test_progress_is_told_of_pairs() -> None:

@@ -1,8 +1,7 @@
 """Training loop over epochs and the passes of each: schedule, validation, divergence, checkpoints."""
 
-import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Protocol
@@ -15,15 +14,14 @@ from wsabie.core.execution import SILENT, Progress, Stage
 from wsabie.embedding import protocols
 from wsabie.training import samplers
 from wsabie.training.checkpoints import CheckpointFolder, TrainingProgress
+from wsabie.training.early_stopping import EarlyStopping, record_epoch
 from wsabie.training.epoch_stats import EpochStats, summarise_epoch
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.loops import BlockVisits, EpochTotals, StepCounters, VisitLoop, run_blocks, run_hogwild
 from wsabie.training.rank_losses import build_losses
+from wsabie.training.relation_turns import draw_orders, run_interleaved, run_sequentially
 from wsabie.training.resolved_settings import TrainingSettings
 from wsabie.training.training_data import RowBlock, TrainingData
-
-Passes = Iterable[tuple[int, Iterator[int]]]
-"""Passes with the number of their visits; each step of an iterator makes some visits and yields their number."""
 
 _compiled_types: set[tuple[object, ...]] = set()
 """Types of arrays for which this process has compiled the loops, or read them from the compiler's cache."""
@@ -84,7 +82,7 @@ class EpochRunner:
         self, block: RowBlock, epoch: int, number: int, threads: KernelThreads, step_counters: StepCounters
     ) -> tuple[int, Iterator[int]]:
         """Return the number of visits of a block, and an iterator that makes them."""
-        orders = self._draw_orders(block, epoch, number)
+        orders = draw_orders(len(block.targets.rows), block.weight, self.settings.seed, epoch, number)
         visible, sampler = self._select_visible(block), self._samplers[_get_relation_name(block)]
         step_config = self.build_step_config(visible, epoch + block.epoch_progress)
 
@@ -175,20 +173,6 @@ class EpochRunner:
         visible: protocols.EmbeddingSpace = self.space if block.ends is None else self.space.view(block.ends)
         return visible
 
-    def _draw_orders(self, block: RowBlock, epoch: int, number: int) -> dict[int, Int64]:
-        """Draw the order of visits by rounds; a round visits everything once in its own random order.
-
-        The weight of a relation is its number of rounds in an epoch: with .5 the second half of a round comes in the
-        next epoch.
-        """
-        n = len(block.targets.rows)
-        lo, hi = (round(n * block.weight * n_epochs) for n_epochs in (epoch, epoch + 1))
-        orders = {}
-        for round_number in range(lo // max(n, 1), -(-hi // max(n, 1))):
-            order = np.random.default_rng([self.settings.seed, 1, round_number, number]).permutation(n)
-            orders[round_number] = order[max(lo - n * round_number, 0) : hi - n * round_number]
-        return orders
-
     @property
     def _run(self) -> VisitLoop:
         return run_blocks if self.settings.deterministic and self.settings.loss != "owpc" else run_hogwild
@@ -206,32 +190,6 @@ def count_block_reads(block: RowBlock) -> tuple[int, float, int]:
     is_unlabelled = np.ones(len(block.targets.indptr) - 1, bool)
     is_unlabelled[block.targets.rows] = False
     return len(block.targets.labels), n_read * block.weight, int(np.count_nonzero(is_unlabelled))
-
-
-def run_sequentially(passes: Passes) -> Iterator[int]:
-    """Run every pass to its end before the next one begins."""
-    for _, run in passes:
-        yield from run
-
-
-def run_interleaved(passes: Passes) -> Iterator[int]:
-    """Run one turn at a time, always of the least advanced pass, so that all passes end together.
-
-    Examples
-    --------
-    >>> list(run_interleaved([(3, iter([1, 1, 1])), (20, iter([10, 10]))]))
-    [1, 10, 1, 10, 1]
-    """
-    waiting = [(0.0, number, 0, visits, run) for number, (visits, run) in enumerate(passes) if visits]
-    while waiting:
-        _, number, visits_done, visits, run = waiting[0]
-        n_visits = next(run, 0)
-        if n_visits:
-            visits_done += n_visits
-            heapq.heapreplace(waiting, (visits_done / visits, number, visits_done, visits, run))
-            yield n_visits
-        else:
-            heapq.heappop(waiting)
 
 
 def report_pass_progress(run: Iterator[int], stage: Stage, block: RowBlock) -> Iterator[int]:
@@ -298,6 +256,7 @@ class Trainer:
             The loss or the tables are no longer finite.
         """
         n_epochs = self.settings.epochs
+        stopping = EarlyStopping(self.settings.patience, n_epochs)
         with closing(self.make_runner(self.settings, space, data)) as runner:
             checkpoint = None if self.checkpoints is None else self.checkpoints.restore(space)
             state = checkpoint or TrainingProgress(0, [], None, None)
@@ -308,9 +267,9 @@ class Trainer:
                 KernelThreads(self.settings.threads) as threads,
                 self.progress.stage("training", remaining_pairs, "pairs") as stage,
             ):
-                while state.epoch < n_epochs and not self._is_exhausted(state.history):
+                while state.epoch < n_epochs and not stopping.is_exhausted(state.history):
                     stats = self._run_epoch(runner, state.epoch, threads, stage)
-                    state = self._record_epoch(space, state, stats)
+                    state = record_epoch(space, state, stats)
                     if self.on_epoch is not None:
                         self.on_epoch(stats)
                     if self.checkpoints is not None:
@@ -331,30 +290,6 @@ class Trainer:
         name, value = next(iter(stats.validation_metrics.items()), ("loss", stats.loss))
         stage.advance(0, **{name: value})
         return stats
-
-    def _record_epoch(
-        self, space: protocols.TrainableTables, state: TrainingProgress, stats: EpochStats
-    ) -> TrainingProgress:
-        """Add an epoch to the state, and keep a copy of the space if it is the best so far."""
-        state = replace(state, epoch=state.epoch + 1, history=[*state.history, stats])
-        figure = stats.validation
-        if figure is None or (state.best_figure is not None and figure <= state.best_figure):
-            return state
-        if state.best is None:
-            return replace(state, best_figure=figure, best=space.copy())
-        state.best.assign(space)
-        return replace(state, best_figure=figure)
-
-    def _is_exhausted(self, history: list[EpochStats]) -> bool:
-        """Return whether half of the schedule is over and the figure has not risen for `patience` epochs.
-
-        While the rate is high the figure of few rows fluctuates; most of the rise comes as the rate falls.
-        """
-        figures = [s.validation for s in history if s.validation is not None]
-        patience = self.settings.patience
-        if patience is None or len(figures) <= max(patience, self.settings.epochs // 2):
-            return False
-        return int(np.argmax(figures)) < len(figures) - patience
 
     def _validate(self, space: protocols.TrainableTables, stats: EpochStats) -> EpochStats:
         if self.monitor is None:

@@ -171,20 +171,18 @@ def test_stopped_training_resumes_bit_for_bit(
     cli: Cli, lists: Path, tmp_path: Path, every_epoch: None, monkeypatch: Any
 ) -> None:
     """The bits are those of a run that was not stopped."""
-    from wsabie.training.trainer import Trainer
+    from wsabie.training.checkpoints import CheckpointFolder
 
     full_run = train_space(tmp_path / "whole", lists / "lists.toml", "--hold-out", 0)
-    record_epoch = Trainer._record_epoch
+    save = CheckpointFolder.save
 
-    def stopping(self: Any, *arguments: Any) -> Any:
-        state = record_epoch(self, *arguments)
-        if state.epoch == 20:
-            self.checkpoints.save(arguments[0], state)
+    def stopping(self: Any, *arguments: Any) -> None:
+        save(self, *arguments)
+        if arguments[1].epoch == 20:
             raise KeyboardInterrupt
-        return state
 
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_record_epoch", stopping)
+        patch.setattr(CheckpointFolder, "save", stopping)
         assert cli("train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0).code == 130
     result = cli("train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0, "--resume")
     assert result.code == 0, result.err

@@ -14,7 +14,8 @@ from wsabie.models.base.feature_matrix import FeatureMatrix, take_rows
 from wsabie.models.base.hyperparameters import compute_checksum
 from wsabie.models.base.parameter_defaults import TrainingShape
 from wsabie.models.base.row_scaling import RowScaling, Scaling
-from wsabie.training.prefetch import CHUNK, Spans, compute_block_size, plan_blocks, prefetch
+from wsabie.training.block_order import CHUNK, Spans, compute_block_size, plan_blocks
+from wsabie.training.prefetch import prefetch
 from wsabie.training.training_data import PairWeighting, PartitionedData, RowBlock, TrainingData, build_targets
 
 PARTS, ROWS_PER_PART = 64, 1 << 12
