@@ -255,6 +255,8 @@ def test_labels_that_cannot_be_repaired_are_reported(folder, caplog):
         ("quoted.tsv", '"file_name"\t"labels"\n"1.png"\t"sea;sky"\n"2.png"\t"sky"\n', [("sea", "sky"), ("sky",)]),
         ("posts.csv", "id,text,tags\n1,how to,<sea><c#>\n2,why so,<sea>\n", [("sea", "c#"), ("sea",)]),
         ("space.csv", "filename, sea, sky\n1.png, 1, 0\n2.png, 0, 1\n", [("sea",), ("sky",)]),
+        ("cjk.csv", "file_name,tags\n1.png,sea\u3001sky\n2.png,sky\n", [("sea", "sky"), ("sky",)]),
+        ("wide.csv", "file_name,tags\n1.png,sea\uff0csky\n2.png,sky\n", [("sea", "sky"), ("sky",)]),
         ("stems.csv", "image_name,label\n1,sea\n2,sky\n", [("sea",), ("sky",)]),
     ],
 )  # fmt: skip
@@ -272,6 +274,8 @@ def test_exports_of_other_tools_are_read(folder, name, content, labels):
             '{"1.png9": {"filename": "1.png", "regions": [{"shape_attributes": {}}]}}',
             "holds regions of VIA",
         ),
+        ("quoted.tsv", "'1.png'\tsea\n'2.png'\tsky\n", "names of files with other signs around them"),
+        ("colon.tsv", "a/1.png:\tsea\na/2.png:\tsky\n", "names of files with other signs around them"),
         ("automl.csv", "TRAIN,gs://b/1.png,sea\nTEST,gs://b/2.png,sky\n", "put a first line file_name,labels"),
         ("scores.jsonl", '{"file_name": "1.png", "tags": {"sea": 0.9}}\n', "which is not a label"),
     ],
@@ -279,3 +283,12 @@ def test_exports_of_other_tools_are_read(folder, name, content, labels):
 def test_exports_of_other_tools_are_refused_by_name(folder, name, content, advice):
     with pytest.raises(InputError, match=advice):
         open_source(write(folder / name, content))
+
+
+@pytest.mark.parametrize("cell", ["sea:0.98;sky:0.2", "(sea:1.2); sky:0.5", "sea: .7"])
+def test_labels_with_scores_are_reported(folder, caplog, cell):
+    write(folder / "sound.csv", "file_name,tags\n1.png,ratio:2;sea: side\n2.png,version 1.5\n")
+    open_source(folder / "sound.csv")
+    assert not caplog.records
+    open_source(write(folder / "tags.csv", f"file_name,tags\n1.png,{cell}\n2.png,{cell}\n"))
+    assert "end in numbers; if these are scores, remove them" in caplog.text

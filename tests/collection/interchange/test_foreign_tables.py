@@ -81,9 +81,9 @@ def test_exports_are_matched_without_endings_and_refused_by_name(collection: Col
         Image.new("RGB", (40, 40), (len(name), 9, 9)).save(collection.folder / name)
     scan_collection(collection, by="eve", tags="none")
     path, rejects = tmp_path / "train.csv", Rejects()
-    path.write_text("image_name,tags\n1,sea\nx/2,sea\n3,sea\n4,sea\n")
+    path.write_text("image_name,tags\n1,sea\nx/2,sea\n3,sea\n4,sea\n2.jpg,sea\n")
     assert import_tags(collection, path, by="eve", rejects=rejects).items == 2
-    assert [reason for _, reason, _ in rejects.listed] == ["name that several items have", "no such item"]
+    assert [reason for _, reason, _ in rejects.listed] == ["name that several items have", *2 * ["no such item"]]
     path = tmp_path / "tags.ndjson"
     path.write_text('{"image": "2.png", "tags": ["sky"]}\n')
     assert import_tags(collection, path, by="eve").added == 1

@@ -70,7 +70,7 @@ class ItemMatcher:
         return matches
 
     def _find_by_name(self, path: str) -> Match:
-        for spell in (str, fold_path, _fold_stem):
+        for spell in (str, fold_path) if detect_modality(path) else (str, fold_path, _fold_stem):
             if (match := self._index_names(spell).find(path)) is not None:
                 return match
         return RowError(NO_ITEM, path)

@@ -34,6 +34,8 @@ _SAMPLE = 50
 _FOREIGN_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\|file:", re.IGNORECASE)
 _PATH = re.compile(r"(?!/[cgmr]/|10\.\d{4,}/|[\w+.-]+://)(?:[^\s/\\][^/\\]*)?[/\\][^\s/\\]")
 """Path with a folder; names of ConceptNet and Freebase (`/m/01`), DOIs and addresses are none."""
+_WRAPPING = "'\"`<>[](){}:,; "
+"""Signs around names of files that are no parts of them."""
 _LABEL = (1 << 31) - 1
 CLASHING = "label both stated and denied"
 log = logging.getLogger("wsabie")
@@ -196,6 +198,12 @@ class IdLabelCollector:
             file_modality = modality or detect_modality(next(iter(files_by_name.values())).name)
             if file_modality is not None:
                 return self._build_item_list(rows, paths, files_by_name, file_modality)
+        wrapped = [name for name in sample if not detect_modality(name) and detect_modality(name.strip(_WRAPPING))]
+        if needs_files and 2 * len(wrapped) > len(sample):
+            raise InputError(
+                f"the ids of {self.path} are names of files with other signs around them, such as {wrapped[0]!a}; take "
+                "these signs out"
+            )
         names = [n for n in sample if detect_modality(n) or detect_modality(n, True) or _FOREIGN_PATH.match(n)]
         names = bare_paths if has_paths else names
         if needs_files and 2 * len(names) > len(sample):

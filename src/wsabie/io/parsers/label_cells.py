@@ -20,7 +20,7 @@ log = logging.getLogger("wsabie")
 LABEL_COLUMNS = ("labels", "label", "tags", "tag", "keywords", "text")
 """Columns that hold labels, the best known first; only the first that is there counts."""
 SINGLE = ("label", "tag")  # their text is one label, never a list
-SEPARATORS = ";|,\n\t"
+SEPARATORS = ";|,\n\t\uff1b\uff0c\u3001"  # the last three are those of Chinese and Japanese
 FACT_COLUMNS = ("file_name", "id", "text", "group", "split", "time")
 _OF_LABEL_STUDIO = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time")
 ITEM_COLUMNS = (*FACT_COLUMNS, "path", "file", "image", *_OF_LABEL_STUDIO)
@@ -39,10 +39,12 @@ _LIST = re.compile(rf"[\[({{]\s*(?:(?:{_ITEM.pattern})(?:\s*,\s*|\s+|(?=[\])}}'\
 _CALL = re.compile(r"\b(?:np\.\w+|array|frozenset|set|list|tuple|Index)\(([^()]*?)(?:, dtype=[^(),]*)?\)")
 _MARKED = re.compile(r"(<(?![^<>]*://)[^<>\s]+>)+|#[^\s#,;|]+(\s+#[^\s#,;|]+)+")
 """Tags of Stack Exchange, such as `<sea><gull>`, and hashtags with blanks between them."""
+_SCORED = re.compile(r"\(?[^:]*[^:\s]\s*:\s*[01]?\.\d+\)?")
+"""Label with a score or a weight behind it."""
 _BROKEN_LIST = re.compile(r"""(?:\w+\()?[\[{]\s*['"]""")
 _ENTITY = re.compile(r"&#?\w{1,8};")
 _OBJECT = re.compile(r"""\[?\{\s*['"][^'"]+['"]\s*:""")
-JOINED = re.compile(r"\w\s*[,;|]\s*\w")
+JOINED = re.compile(r"\w\s*[,;|\uff1b\uff0c\u3001]\s*\w")
 """Text that may join several labels."""
 _NO_FLAG = re.compile(
     r"(.*_)?id|[xy]_?(min|max)?|width|height|is_?crowd|area|score|difficult|truncated|occluded"
@@ -194,6 +196,10 @@ class LabelCellReader:
             return f"the column {column} holds sentences such as {sentence[:60]!r}; are these labels?"
         if (text := next(filter(_BROKEN_LIST.match, self._texts), None)) is not None:
             return f"the column {column} holds a list that cannot be read, {text[:60]!r}, which is taken for names"
+        parts = [part for text in self._texts for part in _list_parts(text, self.separator or "\n")]
+        if parts and 2 * sum(bool(_SCORED.fullmatch(part)) for part in parts) > len(parts):
+            example = repr(parts[0][:60])
+            return f"labels of the column {column} such as {example} end in numbers; if these are scores, remove them"
         if fragments := self._find_fragments():
             return (
                 f"the column {column} is split at {self.separator!r}, and labels such as {fragments[:3]!r} only come "
