@@ -16,7 +16,6 @@ from wsabie.io.parsers.label_cells import LabelCellReader, find_flag_columns
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Source
 from wsabie.storage.rejects import Rejects
-from wsabie.vocabulary.label_names import _repair_name
 
 BOX = "<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>40</xmax><ymax>30</ymax></bndbox>"
 
@@ -210,7 +209,6 @@ def test_wrong_encodings_that_control_characters_show_are_repaired(folder, caplo
     label, damaged = "Stra\u00dfe", "Stra\u00dfe"
     for _ in range(count):
         damaged = damaged.encode().decode(encoding)
-    _repair_name.cache_clear()
     source = open_source(write(folder / name, WRONG[name].format(damaged)))
     names = source.label_names if isinstance(source, FeatureTable) else {n for item in source for n in item.labels}
     assert {*names} - {"sea"} == {label}
@@ -233,7 +231,6 @@ def test_sound_labels_are_not_reported(folder, caplog, label):
 
 
 def test_labels_that_cannot_be_repaired_are_reported(folder, caplog):
-    _repair_name.cache_clear()
     open_source(write(folder / "tags.csv", WRONG["tags.csv"].format("\u65e5\x80")))
     assert "was read in a wrong encoding, and stays so" in caplog.text
 
@@ -292,3 +289,11 @@ def test_labels_with_scores_are_reported(folder, caplog, cell):
     assert not caplog.records
     open_source(write(folder / "tags.csv", f"file_name,tags\n1.png,{cell}\n2.png,{cell}\n"))
     assert "end in numbers; if these are scores, remove them" in caplog.text
+
+
+def test_ten_repairs_of_a_file_are_listed(folder, caplog):
+    labels = ";".join(f"Stra\u00c3\u009fe {i}" for i in range(30))
+    for n in (1, 2):
+        open_source(write(folder / "tags.csv", WRONG["tags.csv"].format(labels)))
+        assert caplog.text.count("is taken for 'Stra\u00dfe") == 10 * n
+        assert caplog.text.count("more names were read in a wrong encoding") == n

@@ -32,7 +32,7 @@ from wsabie.io.row_streams import InMemoryStream, RowStream, build_unlabelled_ta
 from wsabie.io.shards.sharded_table import open_shards
 from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
-from wsabie.vocabulary.label_names import report_wrong_encoding
+from wsabie.vocabulary.label_names import report_wrong_encoding, restart_repair_log
 
 _NEAR_TIE = 0.03  # formats whose scores differ by less fit equally well
 _BINARIES = (
@@ -156,6 +156,7 @@ def open_source(
         "split": split, "counts": counts, "min_count": min_count, "n_features": n_features, "modality": modality,
         "progress": progress,
     }  # fmt: skip
+    restart_repair_log()
     source = form.read(path, rejects=rejects, **{name: options[name] for name in form.takes})
     names = source.label_names if isinstance(source, FeatureTable) else _count_label_names(source)
     report_wrong_encoding(path, names)

@@ -89,11 +89,17 @@ def repair_encoding(text: str) -> str:
 def _repair_name(name: str) -> str:
     """Return a name in the right encoding, and log what changes, each name once."""
     repaired, n = repair_encoding(name), _repair_name.cache_info().currsize
-    if n <= _MAX_WARNINGS:
+    if n < _MAX_WARNINGS:
         fate = "stays so: repair its encoding" if repaired == name else f"is taken for {repaired[:60]!r}"
-        more = "; further ones are not listed" if n == _MAX_WARNINGS else ""
-        log.warning("the name %a was read in a wrong encoding, and %s%s", name[:60], fate, more)
+        log.warning("the name %a was read in a wrong encoding, and %s", name[:60], fate)
+    elif n == _MAX_WARNINGS:
+        log.warning("more names were read in a wrong encoding, and are treated likewise")
     return repaired
+
+
+def restart_repair_log() -> None:
+    """Let repaired names be logged again, before another file is read."""
+    _repair_name.cache_clear()
 
 
 def report_wrong_encoding(path: Path, names: Iterable[str]) -> None:
