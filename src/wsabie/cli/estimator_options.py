@@ -25,14 +25,8 @@ def parse_buffer_size(text: str) -> int | str:
     return int(text)
 
 
-Replay = Annotated[
-    str | None,
-    typer.Option(
-        parser=parse_buffer_size,
-        metavar="N",
-        help="Rows that the model keeps, so that wsabie update forgets nothing; auto: as many as 4 MB hold.",
-    ),
-]
+_REPLAY_HELP = "Rows that the model keeps, so that wsabie update forgets nothing; auto: as many as 4 MB hold."
+Replay = Annotated[str | None, typer.Option(parser=parse_buffer_size, metavar="N", help=_REPLAY_HELP)]
 
 
 class ShapeOptions(Options, panel="Parameters of the model"):

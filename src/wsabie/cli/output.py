@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _NAME_WIDTH, _BAR_WIDTH = 18, 8
 # Names that the user chose are shown verbatim: nothing in them is markup.
 _PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
+_TABLE: dict[str, Any] = {"title_justify": "left", "box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
 out = Console(**_PLAIN)
 err = Console(stderr=True, **_PLAIN)
 _CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -143,14 +144,7 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     Whole numbers get commas, and None is an empty cell. The table is as wide as its content: a narrower terminal wraps
     its lines, and no figure is cut.
     """
-    table = Table(
-        title=escape_line(title),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-        show_header=any(columns),
-    )
+    table = Table(title=escape_line(title), show_header=any(columns), **_TABLE)
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
     for row in rows:

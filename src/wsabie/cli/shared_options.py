@@ -56,10 +56,8 @@ Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everythin
 OptionalSeed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random (default: 0).")]
 Strict = Annotated[bool, typer.Option(help="Stop at the first bad input instead of listing it.")]
 RejectFile = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
-RayAddress = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Share the work on a Ray cluster: HOST:PORT of its head, or local."),
-]
+_RAY_HELP = "Share the work on a Ray cluster: HOST:PORT of its head, or local."
+RayAddress = Annotated[str | None, typer.Option(metavar="ADDRESS", help=_RAY_HELP)]
 LabelLimit = Annotated[int, typer.Option(..., "-k", min=1, help="How many labels.")]
 RecallTarget = Annotated[float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")]
 AllowOverlap = Annotated[bool, typer.Option(help="Judge training rows too, instead of refusing.")]
@@ -71,35 +69,20 @@ Items = Annotated[
         "all their regions (default: regions)."
     ),
 ]
-Landmarks = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Rows that components compare all others with (default: all up to 4,096, else 4 per component)."
-    ),
-]
+_LANDMARKS_HELP = "Rows that components compare all others with (default: all up to 4,096, else 4 per component)."
+Landmarks = Annotated[int | None, typer.Option(min=1, help=_LANDMARKS_HELP)]
 RelationName = Literal[
     "is-a", "instance-of", "part-of", "member-of", "substance-of",
     "has-kind", "has-instance", "has-part", "has-member", "has-substance",
 ]  # fmt: skip
-Table = Annotated[
-    Path | None,
-    typer.Option(help="Concepts of labels, by hand: label TAB id a line, as `wsabie labels match` writes them."),
-]
-Candidates = Annotated[
-    Path | None,
-    typer.Option(help="Only these labels: a file, one a line (such as those that no training row had), or a model."),
-]
-Knowledge = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="<path>",
-        help="WordNet's folder, Open Images' hierarchy, translations or an is-a list; several complete each other.",
-    ),
-]
-RelationPairs = Annotated[
-    list[str] | None,
-    typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: has-part=parts.tsv."),
-]
+_TABLE_HELP = "Concepts of labels, by hand: label TAB id a line, as `wsabie labels match` writes them."
+Table = Annotated[Path | None, typer.Option(help=_TABLE_HELP)]
+_CANDIDATES_HELP = "Only these labels: a file, one a line (such as those that no training row had), or a model."
+Candidates = Annotated[Path | None, typer.Option(help=_CANDIDATES_HELP)]
+_KNOWLEDGE_HELP = "WordNet's folder, Open Images' hierarchy, translations or an is-a list; several complete each other."
+Knowledge = Annotated[list[Path] | None, typer.Option(metavar="<path>", help=_KNOWLEDGE_HELP)]
+_PAIRS_HELP = "A list of id TAB id that states a relation: has-part=parts.tsv."
+RelationPairs = Annotated[list[str] | None, typer.Option(metavar="RELATION=FILE", help=_PAIRS_HELP)]
 
 
 def make_executor(threads: int | None, ray: str | None = None, *paths: Path | None) -> Executor:

@@ -28,10 +28,8 @@ Row: TypeAlias = JsonObject
 LOCAL = "local"
 """Author of decisions in a service without tokens: the person at this machine."""
 
-JOURNALED_TABLES = {
-    name: tables.metadata.tables[name]
-    for name in ("labels", "synonyms", "merge_exclusions", "annotations", "models", "tag_sources")
-}
+_JOURNALED_NAMES = ("labels", "synonyms", "merge_exclusions", "annotations", "models", "tag_sources")
+JOURNALED_TABLES = {name: tables.metadata.tables[name] for name in _JOURNALED_NAMES}
 """Tables that change only through the journal; later ones refer to earlier ones."""
 
 _LAST = select(*(select(func.max(table.c.id)).scalar_subquery() for table in (tables.journal, tables.changes)))

@@ -64,12 +64,8 @@ _BURST_ITEMS = (
     .where(bursts.c.leader.in_(sa.bindparam("leaders", expanding=True)), items.c.state == "present")
     .order_by(items.c.id)
 )
-_LABEL_NAMES = (
-    sa.select(annotations.c.item_id, labels.c.name)
-    .join(labels, labels.c.id == annotations.c.label_id)
-    .where(annotations.c.item_id.in_(_ITEM_IDS), annotations.c.state == "accepted")
-    .order_by(labels.c.name)
-)
+_ACCEPTED_LABELS = sa.select(annotations.c.item_id, labels.c.name).where(annotations.c.state == "accepted").join(labels)
+_LABEL_NAMES = _ACCEPTED_LABELS.where(annotations.c.item_id.in_(_ITEM_IDS)).order_by(labels.c.name)
 
 
 class FilterConditions(NamedTuple):

@@ -48,13 +48,8 @@ class ItemFileResponse(FileResponse):
         self.stream, status = stream, os.fstat(stream.fileno())
         if not 0 <= status.st_mtime < _YEAR_10000:  # a time that no header can express
             status = os.stat_result((*status[:8], 0, 0))
-        super().__init__(
-            item_files.get_stream_path(stream),
-            headers=headers,
-            media_type=media_type,
-            filename=filename,
-            stat_result=status,
-        )
+        content: JsonObject = {"media_type": media_type, "filename": filename, "stat_result": status}
+        super().__init__(item_files.get_stream_path(stream), headers=headers, **content)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         n_bytes, has_started = 0, False

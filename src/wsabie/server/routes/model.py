@@ -15,9 +15,8 @@ names = make_router("model")
 """Routes of the labels of a model; a collection has its own label routes."""
 
 MinPrecision = Annotated[float | None, Query(gt=0, le=1, description=schemas.MIN_PRECISION_HELP)]
-Region = Annotated[
-    str | None, Query(max_length=2000, description="X,Y,W,H in pixels, or in per cent (10%,20%,30%,40%).")
-]
+_REGION_HELP = "X,Y,W,H in pixels, or in per cent (10%,20%,30%,40%)."
+Region = Annotated[str | None, Query(max_length=2000, description=_REGION_HELP)]
 PNG: dict[int | str, JsonObject] = {200: {"content": {"image/png": {}}}}
 
 
