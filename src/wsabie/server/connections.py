@@ -299,8 +299,6 @@ def _is_plain(request: h11.Request) -> bool:
     names = [name for name, _ in request.headers]
     chunked = b"transfer-encoding" in names
     target = request.target.startswith(b"/") or (request.target == b"*" and request.method == b"OPTIONS")
-    return (
-        target
-        and request.http_version in ((b"1.1",) if chunked else (b"1.0", b"1.1"))
-        and not (chunked and b"content-length" in names)
-    )
+    versions = (b"1.1",) if chunked else (b"1.0", b"1.1")
+    has_two_lengths = chunked and b"content-length" in names
+    return target and request.http_version in versions and not has_two_lengths

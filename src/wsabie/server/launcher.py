@@ -201,10 +201,8 @@ def run_service(service: ServiceOptions, listener: socket.socket, on_start: Call
         if service.workers == 1:
             uvicorn.Server(config).run(sockets=[listener])
         else:
-            with (
-                _share_folder("figures", metrics.FOLDER_VARIABLE),
-                _share_folder("tables", model_holder.TABLES_VARIABLE),
-            ):
+            figures = _share_folder("figures", metrics.FOLDER_VARIABLE)
+            with figures, _share_folder("tables", model_holder.TABLES_VARIABLE):
                 Multiprocess(config, sockets=[listener]).run()
 
 

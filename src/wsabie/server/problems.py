@@ -109,10 +109,9 @@ def document_errors() -> dict[int | str, JsonObject]:
     types = {"type": "string", "title": "string", "status": "integer", "detail": "string"}
     properties = {name: {"type": json_type} for name, json_type in types.items()}
     schema = {"type": "object", "required": list(types), "properties": properties}
-    return {
-        status: {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": schema}}}
-        for status in (400, 401, 403, 404, 405, 408, 409, 413, 415, 416, 422, 429, 503, 504, 507)
-    }
+    content = {MEDIA_TYPE: {"schema": schema}}
+    statuses = (400, 401, 403, 404, 405, 408, 409, 413, 415, 416, 422, 429, 503, 504, 507)
+    return {status: {"description": TITLES[status], "content": content} for status in statuses}
 
 
 async def _answer_problem(_: Request, error: Any) -> Any:

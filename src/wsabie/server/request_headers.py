@@ -69,10 +69,8 @@ def check_range(request: Request, response: FileResponse) -> None:
     if len(pairs) < min(len(parts), _PARTS) or any(first and last and int(first) > int(last) for first, last in pairs):
         raise Problem(400, "this is not a range of bytes; give one such as bytes=0-99")
     spans = sorted((int(first), int(last or size) + 1) if first else (size - int(last), size) for first, last in pairs)
-    if (
-        len(parts) > _PARTS
-        or any(start >= size for start, _ in spans)
-        or any(end > start for (_, end), (start, _) in pairwise(spans))
-    ):
+    is_behind = any(start >= size for start, _ in spans)
+    has_overlap = any(end > start for (_, end), (start, _) in pairwise(spans))
+    if len(parts) > _PARTS or is_behind or has_overlap:
         detail = f"there are {size:,} bytes, and at most {_PARTS} parts of them that do not overlap are sent"
         raise Problem(416, detail, {"content-range": f"bytes */{size}"})

@@ -310,10 +310,8 @@ def accept_database(folder: Path, *, by: str) -> RestoreResult:
     folder = collection_file.require_collection(folder)
     collection_file.refuse_read_only(folder)
     place, record = folder / collection_file.PLACE, collection_file.read_collection_file(folder / collection_file.PLACE)
-    with (
-        collection_file.lock_database(place),
-        database.connect_database(record.database or place / collection_file.DATABASE_FILE) as engine,
-    ):
+    address = record.database or place / collection_file.DATABASE_FILE
+    with collection_file.lock_database(place), database.connect_database(address) as engine:
         is_empty = record.database is None and not has_content(place / collection_file.DATABASE_FILE)
         if is_empty or database.read_version(engine) is None:
             raise InputError(f"there is no database to accept; restore a backup: {format_command('restore', folder)}")
@@ -323,8 +321,7 @@ def accept_database(folder: Path, *, by: str) -> RestoreResult:
         last = max(record.journal, old.journal)
         new = _add_line(engine, last, by, f"accepted the database, which ended at entry {old.journal}")
         collection_file.write_collection_file(place, replace(record, catalogue=new.identity, journal=new.journal))
-    source = record.database or str(place / collection_file.DATABASE_FILE)
-    return RestoreResult(source, old.journal, last - old.journal, None)
+    return RestoreResult(str(address), old.journal, last - old.journal, None)
 
 
 def read_record(folder: Path) -> collection_file.CollectionFile:

@@ -58,12 +58,9 @@ _ROWS = (
     .select_from(_SCORED_ITEMS.outerjoin(suggestions, _SUGGESTED).outerjoin(bursts, bursts.c.hash == items.c.hash))
     .where(items.c.id.in_(_ITEM_IDS))
 )  # fmt: skip
-_BURST_ITEMS = (
-    sa.select(bursts.c.leader, items.c.id)
-    .join(items, items.c.hash == bursts.c.hash)
-    .where(bursts.c.leader.in_(sa.bindparam("leaders", expanding=True)), items.c.state == "present")
-    .order_by(items.c.id)
-)
+_PRESENT_ITEMS = bursts.join(items, (items.c.hash == bursts.c.hash) & (items.c.state == "present"))
+_IS_LED = bursts.c.leader.in_(sa.bindparam("leaders", expanding=True))
+_BURST_ITEMS = sa.select(bursts.c.leader, items.c.id).select_from(_PRESENT_ITEMS).where(_IS_LED).order_by(items.c.id)
 _ACCEPTED_LABELS = sa.select(annotations.c.item_id, labels.c.name).where(annotations.c.state == "accepted").join(labels)
 _LABEL_NAMES = _ACCEPTED_LABELS.where(annotations.c.item_id.in_(_ITEM_IDS)).order_by(labels.c.name)
 

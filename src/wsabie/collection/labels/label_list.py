@@ -92,11 +92,8 @@ def list_labels(
     with begin_read(collection.engine) as connection:
         entries = _read_cached_labels(connection)
     words = containing.casefold().split()
-    matches = [
-        label
-        for label, parent, searchable_names in entries
-        if all(word in searchable_names for word in words) and _is_below(label, parent, parent_id)
-    ]
+    candidates = [(label, names) for label, parent, names in entries if _is_below(label, parent, parent_id)]
+    matches = [label for label, searchable_names in candidates if all(word in searchable_names for word in words)]
     keys: dict[Order, Callable[[LabelSummary], tuple[object, ...]]] = {
         "items": lambda label: (-label.items, label.id),
         "name": lambda label: (label.name.casefold(), label.name),

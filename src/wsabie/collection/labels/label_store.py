@@ -25,11 +25,8 @@ _CONCEPT_ID = re.compile("[!-~]{1,20}")
 _JOINING = str.maketrans("", "", "\u200c\u200d")
 
 
-ITEMS_BY_LABEL = (
-    select(annotations.c.label_id, func.count(annotations.c.item_id.distinct()).label("n"))
-    .where(annotations.c.state == "accepted")
-    .group_by(annotations.c.label_id)
-)
+_TAGGED_ITEMS = select(annotations.c.label_id, func.count(annotations.c.item_id.distinct()).label("n"))
+ITEMS_BY_LABEL = _TAGGED_ITEMS.where(annotations.c.state == "accepted").group_by(annotations.c.label_id)
 """Query for the number of items that accept each label."""
 _QUERIES_AT_ONCE = 100  # one subquery a label: an index gives the newest few, a window function would read all
 
@@ -211,13 +208,11 @@ def add_synonyms(change: JournalWriter, label_id: int, languages: Mapping[str, s
     A synonym that exists gets the language, if one is given.
     """
     normalised = {normalise_name(name): language for name, language in languages.items()}
-    label_ids = find_labels(change.connection, normalised)
+    label_ids, existing = find_labels(change.connection, normalised), _read_synonym_ids(change.connection, label_id)
     new = {name: language for name, language in normalised.items() if name not in label_ids}
     change.add(synonyms, [{"name": name, "label_id": label_id, "language": language} for name, language in new.items()])
     edits = {
-        synonym: {"language": normalised[name]}
-        for name, synonym in _read_synonym_ids(change.connection, label_id).items()
-        if name in label_ids and normalised.get(name)
+        existing[name]: {"language": language} for name, language in normalised.items() if language and name in existing
     }
     change.update(synonyms, edits)
     return [name for name in normalised if label_ids.get(name, label_id) != label_id]

@@ -259,12 +259,8 @@ class _ScanRun:
         modalities = (contents.options.get("modality") for contents in self.contents.values())
         counts = {name: n for name, n in self.counts.items() if name in ScanResult._fields}
         counts["unchanged"] = self.counts["unchanged"] + self.counts["same"] - self.counts["found_again"]
-        return ScanResult(
-            **counts,
-            modality=next((name for name in modalities if name is not None), ""),
-            unreachable_roots=self.unreachable,
-            notes=tuple(notes),
-        )
+        modality = next((name for name in modalities if name is not None), "")
+        return ScanResult(**counts, modality=modality, unreachable_roots=self.unreachable, notes=tuple(notes))
 
     def _list_files(self) -> Iterator[FileRecord]:
         """Yield all files of all roots, not inspected yet."""
