@@ -221,16 +221,11 @@ def refuse_misfit(annotator: "Annotator", model: Path, source: "Source") -> None
 
 
 def read_model_rows(
-    annotator: "Annotator",
-    model: Path,
-    data: Path,
-    resources: Settings,
-    labels_from: str = "auto",
-    data_format: str | None = None,
+    options: Any, annotator: "Annotator", data: Path, resources: Settings, labels_from: str = "auto"
 ) -> "FeatureTable":
     """Read data that a model takes as rows, and report unknown features; `resources` are those of `rows`."""
-    source = open_model_data(annotator, data, resources["rejects"], labels_from, data_format)
-    aligned = align_rows(annotator, model, source, **resources)
+    source = open_model_data(annotator, data, resources["rejects"], labels_from, options.data_format)
+    aligned = align_rows(annotator, options.model, source, **resources)
     report_unknown_features(aligned, data)
     return aligned.rows
 

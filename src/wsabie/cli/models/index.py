@@ -35,7 +35,7 @@ def index(options: IndexOptions) -> Report:
     if options.queries is not None:
         with options.collect_rejects() as rejects:
             resources = options.resources(rejects=rejects)
-            queries = read_model_rows(annotator, model, options.queries, resources, "none", options.data_format)
+            queries = read_model_rows(options, annotator, options.queries, resources, "none")
         require(len(queries) > 0, f"{options.queries} has no row to measure on; give data that the model takes")
         X = queries.X
     index = index_labels(annotator, kind=kind, recall=recall, X=X, seed=options.seed, folder=model)

@@ -55,13 +55,13 @@ def update(options: UpdateOptions) -> Report:
             print_note(f"{folder} keeps rows already, so that --remember is passed over")
         elif remember is not None:
             resources = options.resources(rejects=rejects)
-            earlier = read_model_rows(annotator, folder, remember, resources, data_format=options.data_format)
+            earlier = read_model_rows(options, annotator, remember, resources)
             n_known, n_checked, counts = count_training_rows(annotator, earlier, remember)
             if 2 * n_known < n_checked:
                 print_note(f"{counts} are training rows of {folder}: what the others do not show it may forget")
             model.fill_replay_buffer(earlier.X, earlier.Y)
         resources = options.resources(rejects=rejects, keep_labels=True)
-        rows = read_model_rows(annotator, folder, data, resources, data_format=options.data_format)
+        rows = read_model_rows(options, annotator, data, resources)
         reports = update_model(annotator, rows, folder, **options.pick("step", "epochs"), progress=TerminalProgress())
         _renew_index(annotator, folder)
     yield {"model": folder, "steps": reports, "skipped": len(rejects)}

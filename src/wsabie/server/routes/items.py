@@ -30,6 +30,8 @@ from wsabie.server.routing import Context, OpenCollection, PathId, limit_results
 router = make_router("items")
 search_router = make_router("search")
 Content = Annotated[str | None, Query(max_length=100, description="Begin of the item's hash, which changes with it.")]
+ItemLimit = Annotated[int, limit_results(24)]
+ItemPath = Annotated[str, Query(max_length=5000, description="Within the collection, with /.")]
 ItemHitSequence = Sequence[tuple[int, str | None, float | None]]
 """Items by id, each with the label that it matched and its score."""
 _BROWSER_TYPES = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/avif")
@@ -152,17 +154,14 @@ def annotate_item(
 
 @router.get("/annotate/path")
 def annotate_item_by_path(
-    path: Annotated[str, Query(max_length=5000, description="Within the collection, with /.")],
-    collection: OpenCollection,
-    context: Context,
-    options: RankingParameters,
+    path: ItemPath, collection: OpenCollection, context: Context, options: RankingParameters
 ) -> schemas.AnnotateResponse:
     """Rank labels for an item with this path."""
     return annotate_item(item_files.find_item_by_path(collection, path), collection, context, options)
 
 
 @router.get("/items/{item}/similar")
-def find_similar(item: PathId, collection: OpenCollection, k: Annotated[int, limit_results(24)]) -> schemas.ItemHits:
+def find_similar(item: PathId, collection: OpenCollection, k: ItemLimit) -> schemas.ItemHits:
     """Find similar items with the model in use."""
     item_pages.read_item_details(collection, item)
     hits = [(neighbour.item, None, neighbour.score) for neighbour in find_similar_items(collection, item, k)]
@@ -182,10 +181,7 @@ def serialize_hit_groups(collection: Collection, groups: Sequence[ItemHitSequenc
 
 @search_router.get("/search", response_model=schemas.SearchResult)
 def search_by_words(
-    collection: OpenCollection,
-    context: Context,
-    text: Annotated[str, Query(max_length=1000)],
-    k: Annotated[int, limit_results(24)],
+    collection: OpenCollection, context: Context, text: Annotated[str, Query(max_length=1000)], k: ItemLimit
 ) -> JsonObject:
     """Find items by labels in any language; `-label` excludes one, and related labels come last."""
     with begin_snapshot(collection.engine):
@@ -202,11 +198,7 @@ def search_by_words(
 
 @search_router.post("/search/picture", response_model=schemas.PictureSearchResult)
 def search_by_picture(
-    file: UploadFile,
-    collection: OpenCollection,
-    context: Context,
-    k: Annotated[int, limit_results(24)],
-    region: Region = None,
+    file: UploadFile, collection: OpenCollection, context: Context, k: ItemLimit, region: Region = None
 ) -> JsonObject:
     """Find items similar to an uploaded picture, or to a region of it, and its labels."""
     version = context.model.get_version()

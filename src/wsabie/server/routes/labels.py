@@ -17,6 +17,9 @@ from wsabie.server.routing import OpenCollection, PathId, Writer, limit_results,
 
 router = make_router("labels")
 
+Offset = Annotated[int, Query(ge=0, lt=2**31)]
+ProposalLimit = Annotated[int, limit_results(20, 100)]
+DeleteTags = Annotated[bool, Query(description="Also what was decided of it, on all items.")]
 PictureLimit = Annotated[int, Query(ge=0, le=12, description="Pictures of each label, at most.")]
 _MAX_ILLUSTRATED = 8  # labels of a proposal that have pictures
 
@@ -35,7 +38,7 @@ def list_labels(
     k: Annotated[int, limit_results(100)],
     contains: Annotated[str, Query(max_length=500)] = "",
     order: label_list.Order = "items",
-    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    offset: Offset = 0,
     parent: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
 ) -> label_list.LabelPage:
     """List labels with their counts; `parent`: children of one label, or (0) roots with children."""
@@ -44,10 +47,7 @@ def list_labels(
 
 @router.get("/labels/proposals", response_model=schemas.ProposalPage)
 def list_proposals(
-    collection: OpenCollection,
-    k: Annotated[int, limit_results(20, 100)],
-    offset: Annotated[int, Query(ge=0, lt=2**31)] = 0,
-    pictures: PictureLimit = 4,
+    collection: OpenCollection, k: ProposalLimit, offset: Offset = 0, pictures: PictureLimit = 4
 ) -> JsonObject:
     """List stored merge proposals with the evidence for and against each; best score first."""
     stored = read_proposals(collection)
@@ -103,10 +103,7 @@ def edit_label(
 
 @router.delete("/labels/{label}")
 def delete_label(
-    label: PathId,
-    collection: OpenCollection,
-    caller: Writer,
-    with_tags: Annotated[bool, Query(description="Also what was decided of it, on all items.")] = False,
+    label: PathId, collection: OpenCollection, caller: Writer, with_tags: DeleteTags = False
 ) -> label_list.DeletionResult:
     """Delete a label and its synonyms, as one entry of the journal.
 

@@ -14,6 +14,8 @@ router = make_router("model")
 names = make_router("model")
 """Routes of the labels of a model; a collection has its own label routes."""
 
+LabelLimit = Annotated[int, limit_results(10)]
+SentText = Annotated[str, Form(max_length=1_000_000)]
 MinPrecision = Annotated[float | None, Query(gt=0, le=1, description=schemas.MIN_PRECISION_HELP)]
 _REGION_HELP = "X,Y,W,H in pixels, or in per cent (10%,20%,30%,40%)."
 Region = Annotated[str | None, Query(max_length=2000, description=_REGION_HELP)]
@@ -24,7 +26,7 @@ PNG: dict[int | str, JsonObject] = {200: {"content": {"image/png": {}}}}
 class RankingOptions:
     """Parameters of rankings of pictures."""
 
-    k: Annotated[int, limit_results(10)]
+    k: LabelLimit
     region: Region = None
     min_precision: MinPrecision = None
 
@@ -59,10 +61,7 @@ def annotate_picture(file: UploadFile, context: Context, options: RankingParamet
 
 @router.post("/annotate/text")
 def annotate_text(
-    text: Annotated[str, Form(max_length=1_000_000)],
-    context: Context,
-    k: Annotated[int, limit_results(10)],
-    min_precision: MinPrecision = None,
+    text: SentText, context: Context, k: LabelLimit, min_precision: MinPrecision = None
 ) -> schemas.AnnotateResponse:
     """Rank labels for a text."""
     version = context.model.get_version()
@@ -92,7 +91,7 @@ def list_label_names(
 
 
 @names.get("/labels/{label:path}/neighbours")
-def list_neighbours(label: str, context: Context, k: Annotated[int, limit_results(10)]) -> schemas.Neighbours:
+def list_neighbours(label: str, context: Context, k: LabelLimit) -> schemas.Neighbours:
     """Find the labels nearest to a label: synonyms, translations, near misses."""
     near_labels = context.model.get_version().annotator.model.neighbours(label, k)
     neighbours = [schemas.Neighbour(label=name, cosine=cosine) for name, cosine in near_labels]
