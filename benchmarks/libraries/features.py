@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.libraries.measure import Work, compare
 from benchmarks.libraries.readers import read_documents
 from wsabie.core.arrays import Float32
-from wsabie.features.audio.sound_frames import MfccConfig, compute_mfcc
+from wsabie.features.audio.mfcc import MfccConfig, compute_mfcc
 from wsabie.features.extractors.bag_of_words import BagOfWords, WordCounter, fold_text
 
 COPIES, RATE, SECONDS = 8, 16_000, 120

@@ -18,10 +18,10 @@ from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemList, ItemSource, ItemSubset, Source
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.io.vocabulary.word_vector_files import read_word_vectors
+from wsabie.models.conse import Conse
 from wsabie.models.devise import Devise
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.softmax import Softmax
-from wsabie.models.word_vector_ranker import Conse
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.word_vectors import WordVectors, compute_target_vectors, list_label_terms

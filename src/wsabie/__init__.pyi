@@ -32,6 +32,7 @@ from wsabie.models.annotators import Annotator as Annotator
 from wsabie.models.baselines import NearestMean as NearestMean
 from wsabie.models.baselines import Popularity as Popularity
 from wsabie.models.batch_annotator import BatchAnnotator as BatchAnnotator
+from wsabie.models.conse import Conse as Conse
 from wsabie.models.devise import Devise as Devise
 from wsabie.models.embedding_set import EmbeddingSet as EmbeddingSet
 from wsabie.models.ensemble import Ensemble as Ensemble
@@ -58,7 +59,6 @@ from wsabie.models.ridge import Ridge as Ridge
 from wsabie.models.softmax import Softmax as Softmax
 from wsabie.models.stacking.auto_ranker import AutoRanker as AutoRanker
 from wsabie.models.stacking.fusion import Fusion as Fusion
-from wsabie.models.word_vector_ranker import Conse as Conse
 from wsabie.samples import get_sample_path as get_sample_path
 from wsabie.search.exact_index import find_top_k as find_top_k
 from wsabie.search.label_pairs import LabelPairIndex as LabelPairIndex

@@ -4,34 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from tests.models.planted_vectors import DIM, EACH, LABELS, N_SEEN, TEST, TRAIN, TRUE, VECTORS, X, fit_model
 
 import wsabie
 from wsabie.core.errors import InputError, NotCalibratedError
+from wsabie.models.conse import Conse
 from wsabie.models.devise import Devise
-from wsabie.models.softmax import Softmax
-from wsabie.models.word_vector_ranker import Conse
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 from wsabie.vocabulary.word_vectors import WordVectors
-
-DIM, N_SEEN, UNSEEN, EACH = 12, 24, 6, 12
-LABELS = [f"word{i}" for i in range(N_SEEN + UNSEEN)]
-
-
-def planted(seed=0, noise=0.3):
-    """Rows that a random map makes of the vectors of their labels: (vectors, X, label of each row)."""
-    rng = np.random.default_rng(seed)
-    table = rng.standard_normal((len(LABELS), DIM)).astype(np.float32)
-    y = np.repeat(np.arange(len(LABELS)), EACH)
-    X = table[y] @ rng.standard_normal((DIM, 40)) + noise * rng.standard_normal((len(y), 40))
-    return WordVectors(LABELS, table), X.astype(np.float32), y
-
-
-VECTORS, X, TRUE = planted()
-TRAIN, TEST = TRUE < N_SEEN, TRUE >= N_SEEN
-
-
-def fit_model(model, rows=X):
-    return model.fit(rows[TRAIN], [LABELS[y] for y in TRUE[TRAIN]])
 
 
 def measure_hits(model, candidates, k=1, rows=X):
@@ -144,15 +124,6 @@ def test_invalid_parameters_are_refused_by_name(wrong, message):
         fit_model(Devise(**{"vectors": VECTORS, **wrong}))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [({"seed": -1}, "seed is -1"), ({"threads": "all"}, "threads is 'all'"), ({"max_iter": 1.5}, "max_iter is 1.5")],
-)
-def test_invalid_conse_parameters_are_refused_by_name(wrong, message):
-    with pytest.raises(InputError, match=message):
-        fit_model(Conse(VECTORS, **wrong))
-
-
 def test_validation_uses_only_trained_labels():
     y = [LABELS[t] for t in TRUE]
     model = Devise(VECTORS, epochs=4, labels=LABELS[N_SEEN:], threads=1)
@@ -181,48 +152,6 @@ def test_checkpoint_of_other_vectors_is_refused(tmp_path):
     other_vectors = WordVectors(LABELS, VECTORS.table[::-1].copy())
     with pytest.raises(InputError):
         Devise(other_vectors, epochs=2, threads=1).fit(X[TRAIN], y, checkpoint=tmp_path / "c", resume=True)
-
-
-def test_conse_averages_vectors_by_probability():
-    model = fit_model(Conse(VECTORS, top=3))
-    chances = model.classifier_.probabilities(X[:1])[0]
-    best = np.argsort(-chances)[:3]
-    unit = VECTORS.table / np.linalg.norm(VECTORS.table, axis=1, keepdims=True)
-    assert model.transform(X[:1])[0] == pytest.approx(chances[best] @ unit[best] / chances[best].sum(), abs=1e-5)
-
-
-@pytest.mark.parametrize(("terms_per_label", "ids"), [(1, [0, -1]), (2, [0, 1])])
-def test_conse_looks_up_the_stated_number_of_terms(terms_per_label, ids):
-    words = WordVectors(["red", "crimson", "blue"], np.array([[1, 0], [0.9, 0.1], [0, 1]], np.float32))
-    model = Conse(words, top=1, terms_per_label=terms_per_label).fit(np.eye(2), ["red, crimson", "blue"])
-    assert model.rank(np.eye(2)[:1], k=2)[0].tolist() == [ids]
-
-
-@pytest.mark.parametrize("n_labels", [1, 2, 5])
-def test_softmax_gives_probabilities(n_labels):
-    rows, y = X[n_labels > TRUE], TRUE[n_labels > TRUE]
-    model = Softmax().fit(rows, y)
-    chances = model.probabilities(rows)
-    assert chances.sum(axis=1) == pytest.approx(np.ones(len(rows)), abs=1e-5)
-    assert np.mean(chances.argmax(axis=1) == y) > 0.9
-
-
-def test_softmax_shares_a_row_among_its_labels():
-    """A row with two labels is each of them by half."""
-    Y = sp.csr_matrix([[1, 1, 0], [0, 0, 1]])
-    chances = Softmax(C=1e4, scaling=None).fit(np.eye(2), Y).probabilities(np.eye(2))
-    assert chances[0] == pytest.approx([0.5, 0.5, 0], abs=0.02)
-
-
-def test_softmax_reports_missing_convergence_once(caplog):
-    rows, y = np.random.default_rng(0).random((60, 5)), np.arange(60) % 3
-    Softmax(max_iter=1).fit(rows, y)
-    assert [record.message for record in caplog.records] == [
-        "softmax had not settled at max_iter = 1 steps, which regularises too; a higher one lets it settle"
-    ]
-    caplog.clear()
-    Softmax(max_iter=1000, C=0.1).fit(rows, y)
-    assert not caplog.records
 
 
 def test_warm_start_keeps_rare_labels_near_their_vectors():

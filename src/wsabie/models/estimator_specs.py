@@ -71,7 +71,7 @@ SYSTEMS: Mapping[str, EstimatorSpec] = {
     "svm": _one_vs_rest("one-versus-rest, linear SVM", settings={"learner": "svm"}),
     "softmax": EstimatorSpec("softmax", _MODELS + "softmax:Softmax", trained=False),
     "devise": EstimatorSpec("DeViSE", _MODELS + "devise:Devise", needs="vectors"),
-    "conse": EstimatorSpec("ConSE", _MODELS + "word_vector_ranker:Conse", trained=False, needs="vectors"),
+    "conse": EstimatorSpec("ConSE", _MODELS + "conse:Conse", trained=False, needs="vectors"),
 }
 """All systems by name, in the order in which lists show them."""
 

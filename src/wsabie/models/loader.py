@@ -26,7 +26,7 @@ KINDS = {
     "one-vs-rest": "wsabie.models.one_vs_rest:OneVsRest",
     "softmax": "wsabie.models.softmax:Softmax",
     "devise": "wsabie.models.devise:Devise",
-    "conse": "wsabie.models.word_vector_ranker:Conse",
+    "conse": "wsabie.models.conse:Conse",
 }
 """The class of each kind of model that ranks labels for rows, as module:class."""
 

@@ -11,7 +11,7 @@ import numpy as np
 import soundfile
 
 from wsabie.core.arrays import Float32
-from wsabie.features.audio.sound_frames import MfccConfig
+from wsabie.features.audio.mfcc import MfccConfig
 
 FOLDER = Path(__file__).parent
 

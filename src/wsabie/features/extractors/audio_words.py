@@ -22,7 +22,7 @@ from wsabie.core.arrays import Array, Float32
 from wsabie.core.errors import UnreadableItemError, require
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.optional_packages import import_optional
-from wsabie.features.audio import sound_frames
+from wsabie.features.audio import auditory_images, mfcc
 from wsabie.features.base.codebook import Codebook, learn_codebook, suggest_codebook_size
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext, iterate_at_positions, iterate_batches, select_evenly
@@ -339,12 +339,12 @@ class MfccWords(AudioWords):
 
     def iterate_segments(self, sound: EncodedAudio) -> Iterator[Float32]:
         """Yield coefficients with their derivatives, (n, 39)."""
-        config = sound_frames.MfccConfig(self.rate_)
+        config = mfcc.MfccConfig(self.rate_)
         for piece in sound.iterate_pieces(config.rate):
-            yield sound_frames.append_derivatives(sound_frames.compute_mfcc(piece, config))
+            yield mfcc.append_derivatives(mfcc.compute_mfcc(piece, config))
 
     def _count_columns(self) -> int:
-        return 3 * sound_frames.MfccConfig(self.rate_).n_coefficients
+        return 3 * mfcc.MfccConfig(self.rate_).n_coefficients
 
     def learn_codebooks(self, samples: Float32, progress: Progress) -> AudioCodebooks:
         """Learn one codebook of all columns."""
@@ -367,22 +367,22 @@ class SaiWords(AudioWords):
 
     def iterate_segments(self, sound: EncodedAudio) -> Iterator[Float32]:
         """Yield the boxes of stabilised images, (n, n_boxes * BOX_FEATURES)."""
-        config = sound_frames.AuditoryImageConfig(self.rate_)
+        config = auditory_images.AuditoryImageConfig(self.rate_)
         for piece in sound.iterate_pieces(config.rate):
-            images = (image.copy() for image in sound_frames.compute_auditory_images(piece, config))
+            images = (image.copy() for image in auditory_images.compute_auditory_images(piece, config))
             for stack in iterate_batches(images, _IMAGES_AT_ONCE):
-                features = sound_frames.extract_box_features(np.stack(stack))
+                features = auditory_images.extract_box_features(np.stack(stack))
                 yield features.reshape(len(features), -1)
 
     def _count_columns(self) -> int:
-        config = sound_frames.AuditoryImageConfig(self.rate_)
-        return sound_frames.BOX_FEATURES * len(
-            sound_frames.list_boxes(len(sound_frames.compute_channel_frequencies(config)), config.n_lags)
+        config = auditory_images.AuditoryImageConfig(self.rate_)
+        return auditory_images.BOX_FEATURES * len(
+            auditory_images.list_boxes(len(auditory_images.compute_channel_frequencies(config)), config.n_lags)
         )
 
     def learn_codebooks(self, samples: Float32, progress: Progress) -> AudioCodebooks:
         """Learn a codebook of each box."""
-        n_boxes = samples.shape[1] // sound_frames.BOX_FEATURES
+        n_boxes = samples.shape[1] // auditory_images.BOX_FEATURES
         n_words = max(1, self._get_codebook_size() // n_boxes)
         with progress.stage("learning boxes", n_boxes, "boxes") as stage:
             codebooks = []

@@ -22,6 +22,7 @@ from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.baselines import NearestMean
+from wsabie.models.conse import Conse
 from wsabie.models.devise import Devise
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.estimator_specs import find_name
@@ -32,7 +33,7 @@ from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.ridge import Ridge
 from wsabie.models.softmax import Softmax
 from wsabie.models.stacking.fusion import Fusion
-from wsabie.models.word_vector_ranker import Conse, WordVectorRanker
+from wsabie.models.word_vector_ranker import WordVectorRanker
 from wsabie.search.search_arrays import find_far_centre
 from wsabie.storage.atomic_files import create_folder
 
