@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { buildItemQuery } from "./filters";
+import { findTarget } from "./grid-keys";
 import { ScrollSpeed } from "./scroll-speed";
-import { selectByClick, selectAll, moveFocus, EMPTY_SELECTION, findTarget, toggleItem } from "./selection";
+import { selectByClick, selectAll, moveFocus, EMPTY_SELECTION, toggleItem } from "./selection";
 
 describe("selection", () => {
   const idAt = (position: number): number | undefined => (position < 100 ? position + 1000 : undefined);

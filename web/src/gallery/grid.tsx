@@ -2,8 +2,8 @@
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { findTarget } from "./grid-keys";
 import { ScrollSpeed } from "./scroll-speed";
-import { findTarget } from "./selection";
 
 export interface CellProps {
   tabIndex: number;

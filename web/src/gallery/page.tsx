@@ -1,14 +1,13 @@
 /** All pictures: filters, order, selection, tagging what is selected. */
 
-import { type KeyboardEvent, memo, type MouseEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { memo, type MouseEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { type ItemQuery, getThumbnailUrl } from "../api/client";
 import type { CollectionStatus, ItemSummary } from "../api/types";
 import { formatCount, getFileName, formatNumber, formatPercent } from "../base/format";
-import { useShortcuts } from "../base/shortcuts";
 import { updateSearchParams, openDialog, useSearchParams } from "../base/router";
 import { EmptyState, Icon, Link, ErrorMessage } from "../base/components";
 import { FilterField } from "../base/filter-field";
-import { answerCount, undo } from "../decisions/decision-history";
+import { answerCount } from "../decisions/decision-history";
 import { useWritePermission } from "../decisions/write-permission";
 import { siblingItems } from "../item/sibling-items";
 import { useStore } from "../base/store";
@@ -18,6 +17,7 @@ import { countFilters, buildItemQuery, NO_FILTERS, SORTS, isSuggestionList } fro
 import { Grid } from "./grid";
 import { useItemList } from "./item-lists";
 import { selectByClick, selectAll, moveFocus, EMPTY_SELECTION, type Selection, toggleItem } from "./selection";
+import { useGalleryShortcuts } from "./shortcuts";
 import { TagBar } from "./tag-bar";
 
 export function GalleryPage({ facts }: { facts: CollectionStatus | null }): ReactNode {
@@ -45,29 +45,14 @@ export function GalleryPage({ facts }: { facts: CollectionStatus | null }): Reac
     },
     toggle: (position) => select(toggleItem(selection, position, idAt)),
   });
-  const handleKey = (event: KeyboardEvent): void => {
-    if (event.key === "a" && (event.ctrlKey || event.metaKey)) select(selectAll(selection, pages.items.length, idAt));
-    else if (event.ctrlKey || event.metaKey || event.altKey) return;
-    else if (event.key === " " || event.key === "x") select(toggleItem(selection, selection.focus, idAt));
-    else if (event.key === "Enter") open(selection.focus);
-    else return;
-    event.preventDefault();
-  };
-  useShortcuts([
-    { keys: ["/"], description: "Filter by words", run: () => filterInput.current?.focus() },
-    { keys: ["f"], description: "All filters", run: () => setShowsFilters((isShown) => !isShown) },
-    { keys: ["Arrows"], description: "Move; with Shift select", run: () => undefined },
-    { keys: ["x", "Space"], description: "Select or not", run: () => undefined },
-    { keys: ["Enter"], description: "Open", run: () => undefined },
-    { keys: ["Ctrl+A"], description: "Select all that are loaded", run: () => undefined },
-    {
-      keys: ["t"],
-      description: "Tag what is selected",
-      run: () => document.querySelector<HTMLInputElement>(".tag-bar input")?.focus(),
-    },
-    { keys: ["Escape"], description: "Select nothing", run: () => select({ ...selection, ids: new Set() }) },
-    { keys: ["z"], description: "Undo", run: undo },
-  ]);
+  const handleKey = useGalleryShortcuts({
+    focusFilter: () => filterInput.current?.focus(),
+    toggleFilters: () => setShowsFilters((isShown) => !isShown),
+    toggle: () => select(toggleItem(selection, selection.focus, idAt)),
+    open: () => open(selection.focus),
+    selectAll: () => select(selectAll(selection, pages.items.length, idAt)),
+    selectNothing: () => select({ ...selection, ids: new Set() }),
+  });
 
   return (
     <section className="page gallery" aria-label="Gallery">

@@ -9,7 +9,7 @@ import { PagedList, type ListState } from "../base/paged-list";
 import { updateSearchParams } from "../base/router";
 import { useStore } from "../base/store";
 import { ErrorMessage } from "../base/components";
-import { findTarget } from "../gallery/selection";
+import { findTarget } from "../gallery/grid-keys";
 import { collectionVersion } from "../shell/collection";
 import { useLabelShortcuts } from "./shortcuts";
 import { formatAccuracy, formatLanguage } from "./messages";
