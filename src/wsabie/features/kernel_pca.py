@@ -143,11 +143,9 @@ class KernelPca(SavedObject):
         else:
             target = n_rows if n_rows <= _MAX_EXACT_ROWS else max(1024, 4 * self.n_components)
         n_landmarks, items = min(target, n_rows), modality if n_rows <= target else "landmarks"
-        require(
-            self.n_components <= n_landmarks,
-            f"{self.n_components:,} components are asked for, but {n_landmarks:,} {items} have no more than "
-            f"{n_landmarks:,}; ask for at most {n_landmarks:,} components, or give more {items}",
-        )
+        problem = f"{self.n_components:,} components are asked for, but {n_landmarks:,} {items} have no more than"
+        remedy = f"ask for at most {n_landmarks:,} components, or give more {items}"
+        require(self.n_components <= n_landmarks, f"{problem} {n_landmarks:,}; {remedy}")
         return n_landmarks
 
     def count_fit_rows(self, n_rows: int) -> int:

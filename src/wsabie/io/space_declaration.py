@@ -128,7 +128,7 @@ def read_declaration(path: Path) -> SpaceDeclaration:
     (['artist'], 'near.tsv')
     """
     document = read_toml_tables(path)
-    _check_keys(document, ("kinds", "relations", "space"), path, "")
+    _check_keys(document, ("kinds", "relations", "space"), str(path))
     kinds = {name: _parse_kind(name, table, path) for name, table in _get_tables(document, "kinds", path).items()}
     relations = [_parse_relation(name, table, path) for name, table in _get_tables(document, "relations", path).items()]
     require(bool(relations), f"{path} declares no relation; add a table such as [relations.artists]")
@@ -182,61 +182,47 @@ def _get_tables(document: JsonObject, name: str, path: Path) -> dict[str, JsonOb
     return {key: _get_table(_get_table(document, name, path), key, path) for key in _get_table(document, name, path)}
 
 
-def _check_keys(table: JsonObject, allowed: tuple[str, ...], path: Path, where: str) -> None:
+def _check_keys(table: JsonObject, allowed: tuple[str, ...], where: str) -> None:
     unknown = sorted(set(table) - set(allowed))
-    require(not unknown, f"{path}{where} says {unknown[:1]}, which means nothing; choose among {', '.join(allowed)}")
+    require(not unknown, f"{where} says {unknown[:1]}, which means nothing; choose among {', '.join(allowed)}")
 
 
-def _get_text(table: JsonObject, key: str, path: Path, where: str) -> str | None:
+def _get_text(table: JsonObject, key: str, where: str) -> str | None:
     value = table.get(key)
-    require(
-        value is None or (isinstance(value, str) and bool(value.strip())),
-        f"{path}{where}: {key} is {value!r}; give a text",
-    )
+    is_text = value is None or (isinstance(value, str) and bool(value.strip()))
+    require(is_text, f"{where}: {key} is {value!r}; give a text")
     return value
 
 
 def _parse_kind(name: str, table: JsonObject, path: Path) -> KindDeclaration:
-    where = f" [kinds.{name}]"
-    _check_keys(table, _KIND, path, where)
-    data, ids = (_get_text(table, key, path, where) for key in ("data", "ids"))
-    scaling = _get_text(table, "scaling", path, where) or "auto"
-    require(scaling in ("auto", "tfidf", "none"), f"{path}{where}: scaling is {scaling!r}; choose auto, tfidf or none")
+    where = f"{path} [kinds.{name}]"
+    _check_keys(table, _KIND, where)
+    data, ids, split, kernel_map = (_get_text(table, key, where) for key in ("data", "ids", "split", "map"))
+    scaling = _get_text(table, "scaling", where) or "auto"
+    require(scaling in ("auto", "tfidf", "none"), f"{where}: scaling is {scaling!r}; choose auto, tfidf or none")
     feature_options = {_FEATURE_OPTIONS[key]: value for key, value in table.items() if key in _FEATURE_OPTIONS}
-    require(
-        data is not None or not set(table) - {"data"},
-        f"{path}{where} has no data, so that its entities have no features; name data, or leave the rest out",
-    )
-    return KindDeclaration(
-        name,
-        None if data is None else path.parent / data,
-        _get_text(table, "split", path, where),
-        feature_options,
-        _get_text(table, "map", path, where),
-        None if scaling == "none" else scaling,
-        None if ids is None else path.parent / ids,
-    )
+    problem = f"{where} has no data, so that its entities have no features"
+    require(data is not None or not set(table) - {"data"}, f"{problem}; name data, or leave the rest out")
+    data_path, ids_path = (None if file is None else path.parent / file for file in (data, ids))
+    used_scaling = None if scaling == "none" else scaling
+    return KindDeclaration(name, data_path, split, feature_options, kernel_map, used_scaling, ids_path)
 
 
 def _parse_relation(name: str, table: JsonObject, path: Path) -> RelationDeclaration:
-    where = f" [relations.{name}]"
-    _check_keys(table, _RELATION, path, where)
-    query, target, pairs, names = (_get_text(table, key, path, where) for key in _RELATION[:4])
+    where = f"{path} [relations.{name}]"
+    _check_keys(table, _RELATION, where)
+    query, target, pairs, names = (_get_text(table, key, where) for key in _RELATION[:4])
     if query is None or target is None:
-        raise InputError(f'{path}{where} lacks its ends; say such as query = "track" and target = "artist"')
-    require(
-        (pairs is None) != (names is None),
-        f"{path}{where} says {'both pairs and' if pairs else 'neither pairs nor'} names; say one of them",
-    )
+        raise InputError(f'{where} lacks its ends; say such as query = "track" and target = "artist"')
+    choice = "both pairs and" if pairs else "neither pairs nor"
+    require((pairs is None) != (names is None), f"{where} says {choice} names; say one of them")
     weight = table.get("weight", 1.0)
     is_usable = isinstance(weight, (int, float)) and not isinstance(weight, bool) and 0 < weight <= MAX_WEIGHT
-    require(is_usable, f"{path}{where}: weight is {weight!r}; give a number above 0, {MAX_WEIGHT:,} at most")
-    candidates = _get_text(table, "candidates", path, where)
-    require(
-        candidates in (None, FITTED_CANDIDATES) and (candidates is None or pairs is not None),
-        f"{path}{where}: candidates is {candidates!r}; "
-        f'say candidates = "{FITTED_CANDIDATES}" beside pairs, or leave it out',
-    )
+    require(is_usable, f"{where}: weight is {weight!r}; give a number above 0, {MAX_WEIGHT:,} at most")
+    candidates = _get_text(table, "candidates", where)
+    is_usable = candidates is None or (candidates == FITTED_CANDIDATES and pairs is not None)
+    remedy = f'say candidates = "{FITTED_CANDIDATES}" beside pairs, or leave it out'
+    require(is_usable, f"{where}: candidates is {candidates!r}; {remedy}")
     file = None if pairs is None else path.parent / pairs
     return RelationDeclaration(name, query, target, file, names, float(weight), candidates)
 
@@ -258,8 +244,6 @@ def _check_names(relation: RelationDeclaration, kinds: Mapping[str, KindDeclarat
     if relation.names is None:
         return
     with_data = {name for name in (relation.query, relation.target) if kinds[name].data is not None}
-    require(
-        len(with_data) == 1,
-        f"{path} [relations.{relation.name}] takes its pairs from the names that data give, and "
-        f"{'both ends have' if with_data else 'neither end has'} data; say pairs = a file of id TAB id",
-    )
+    problem = f"{path} [relations.{relation.name}] takes its pairs from the names that data give"
+    ends = "both ends have" if with_data else "neither end has"
+    require(len(with_data) == 1, f"{problem}, and {ends} data; say pairs = a file of id TAB id")

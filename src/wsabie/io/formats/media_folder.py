@@ -115,9 +115,9 @@ def read_metadata_files(
 ) -> list[MetadataEntry]:
     """Return usable rows of metadata files by sub-folder; file names become paths of `files` if they can."""
     entries: list[MetadataEntry] = []
+    rejects, _, label_column, _ = options
     for parent, path in tables.items():
-        names = {"image_column": image_column, "label_column": options.label_column}
-        rows = read_metadata(path, **names, rejects=options.rejects)
+        rows = read_metadata(path, image_column=image_column, label_column=label_column, rejects=rejects)
         matches = FileMatcher(name.removeprefix(parent) for name in files if name.startswith(parent)).match(
             row.file_name for row in rows
         )

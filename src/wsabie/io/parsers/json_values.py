@@ -17,7 +17,6 @@ from wsabie.core.errors import InputError
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.io.parsers.text_files import explain_input_errors, open_decompressed
 
-_decode = json.JSONDecoder().decode  # as `json.loads`, which looks for options each time
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _STEPS = np.zeros(256, np.int8)
 _STEPS[[ord("["), ord("{")]], _STEPS[[ord("]"), ord("}")]] = 1, -1
@@ -27,7 +26,7 @@ _BLOCK = 1 << 20
 _BLANKS = " \t\r\n"
 _ENDS = {*_BLANKS, ",", "]", "}", ":"}
 _ARRAY = re.compile(rb"\s*\[\s*\{\s*[\"}]")
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder()  # `json.loads` looks for options each time
 
 
 def parse_json_value(text: str, most_depth: int | None = None) -> Any:
@@ -52,7 +51,7 @@ def parse_json_value(text: str, most_depth: int | None = None) -> Any:
     nested = text.rfind("{") > 0 or text.rfind("[") != text.find("[")  # few lines are, and to count takes longer
     if nested and text.count("[") + text.count("{") > (most_depth or 0):
         check_json_depth(text)
-    return _decode(text)
+    return _DECODER.decode(text)
 
 
 def check_json_depth(text: str) -> None:

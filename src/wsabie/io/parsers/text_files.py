@@ -19,7 +19,7 @@ import numpy as np
 from wsabie.core.arrays import UInt8
 from wsabie.core.errors import InputError, require
 from wsabie.core.input_files import open_input
-from wsabie.core.input_limits import InputLimits, make_limit_error, read_limits
+from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.storage.atomic_files import explain_read_errors, replace_file
 
 RATIO_FROM = 32 << 20
@@ -63,15 +63,15 @@ class GzipStream(gzip.GzipFile):
 
     def __init__(self, raw: BufferedReader, source_name: str) -> None:
         self._compressed, self._source_name = _CountingReader(raw), source_name
-        self._limits, self._bytes, self._lines = read_limits(), 0, 0
+        self._bytes, self._lines = 0, 0
         super().__init__(fileobj=cast(IO[bytes], self._compressed), mode="rb")
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         n = super().readinto(buffer)
         self._bytes += n
         self._lines += bytes(memoryview(buffer)[:n]).count(b"\n")
-        check_expansion(self._source_name, self._compressed.n, self._bytes, self._limits)
-        check_row_count(self._source_name, self._compressed.n, self._lines, "lines", self._limits)
+        check_expansion(self._source_name, self._compressed.n, self._bytes)
+        check_row_count(self._source_name, self._compressed.n, self._lines, "lines")
         return n
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class _OldMacStream(io.RawIOBase):
         super().close()
 
 
-def check_expansion(source_name: str, compressed: int, expanded: int, limits: InputLimits | None = None) -> None:
+def check_expansion(source_name: str, compressed: int, expanded: int) -> None:
     """Refuse content that expands too far.
 
     Parameters
@@ -146,7 +146,7 @@ def check_expansion(source_name: str, compressed: int, expanded: int, limits: In
     wsabie.core.errors.InputError: a.gz expands 10 bytes to 67,108,864, 6,710,886 bytes for each, and at most 200 are
     allowed; if the file is right, set WSABIE_LIMITS="ratio=13421772"
     """
-    limits = limits or read_limits()
+    limits = read_limits()
     if expanded > limits.expanded_bytes:
         raise make_limit_error("expanded_bytes", f"{source_name} expands to {expanded:,} bytes or more", 2 * expanded)
     if expanded > max(RATIO_FROM, limits.ratio * compressed):
@@ -155,16 +155,14 @@ def check_expansion(source_name: str, compressed: int, expanded: int, limits: In
         raise make_limit_error("ratio", excess, max(2 * ratio, _STEEPEST))
 
 
-def check_row_count(
-    source_name: str, stored_bytes: int, n_rows: int, unit: str = "rows", limits: InputLimits | None = None
-) -> None:
+def check_row_count(source_name: str, stored_bytes: int, n_rows: int, unit: str = "rows") -> None:
     """Refuse more rows than the limit, or than the bytes of a file can describe.
 
     Raises
     ------
     InputError
     """
-    limits = limits or read_limits()
+    limits = read_limits()
     if n_rows > limits.rows:
         raise make_limit_error("rows", f"{source_name} has {n_rows:,} {unit} or more", 2 * n_rows)
     if (empty := n_rows - 10 * stored_bytes) > limits.empty_rows:
