@@ -174,7 +174,8 @@ def _align_features(
     rows: FeatureTable, feature_names: Sequence[str] | None, n_features: int | None, extractor_fingerprint: str | None
 ) -> tuple[FeatureTable, int]:
     if feature_names is None or rows.feature_names is None:
-        return _align_width(rows, n_features if feature_names is None else len(feature_names), extractor_fingerprint)
+        width = n_features if feature_names is None else len(feature_names)
+        return _align_width(rows, width, is_fixed=bool(extractor_fingerprint))
     if rows.feature_names == list(feature_names):
         return rows, 0
     columns = _find_names(rows.feature_names, feature_names)
@@ -204,9 +205,7 @@ def _check_extractor(rows: FeatureTable, extractor_fingerprint: str | None) -> N
         )
 
 
-def _align_width(
-    rows: FeatureTable, n_features: int | None, extractor_fingerprint: str | None
-) -> tuple[FeatureTable, int]:
+def _align_width(rows: FeatureTable, n_features: int | None, is_fixed: bool) -> tuple[FeatureTable, int]:
     """Fit rows without feature names to a width; return them and the count of dropped values.
 
     Where nothing says how many features there are, missing numbers belong to features that no row has, and
@@ -217,7 +216,7 @@ def _align_width(
     X, width = rows.X, rows.X.shape[1]
     if n_features is None or width == n_features:
         return rows, 0
-    if rows.open_width and not extractor_fingerprint and not isinstance(X, np.ndarray):
+    if rows.open_width and not is_fixed and not isinstance(X, np.ndarray):
         if width < n_features:
             return replace(rows, X=csr_matrix((X.data, X.indices, X.indptr), (len(rows), n_features))), 0
         truncated = X[:, :n_features]

@@ -304,9 +304,12 @@ def _extract_missing(
     pending_shards: deque[int] = deque()  # shards of the batches that were handed out
 
     def iterate_pending() -> Iterator[tuple[Item, ...]]:
-        for number, batch in _iterate_missing(plan, finished_shards, source, extractor.batch_size):
-            pending_shards.append(number)
-            yield batch
+        numbered = ((position // plan.shard_pictures, picture) for position, picture in enumerate(source))
+        for number, shard in groupby(numbered, key=lambda pair: pair[0]):
+            if number not in finished_shards and number < len(plan.keys):  # a source may grow meanwhile
+                for batch in sampling.iterate_item_batches((picture for _, picture in shard), extractor.batch_size):
+                    pending_shards.append(number)
+                    yield batch
 
     n_rows, n_shards, n_pictures = 0, len(finished_shards), 0
     rows, rejected = list[ItemFeatures](), list[ItemRejection]()
@@ -329,17 +332,6 @@ def _extract_missing(
     if n_shards < len(plan.keys):
         raise InputError(f"{source.path} lost {source.modality} while it was read; run the same command again")
     return n_rows
-
-
-def _iterate_missing(
-    plan: _Plan, finished_shards: set[int], source: ItemSource, batch_size: int
-) -> Iterator[tuple[int, tuple[Item, ...]]]:
-    """Yield (shard number, batch of pictures) of all missing shards."""
-    numbered = ((position // plan.shard_pictures, picture) for position, picture in enumerate(source))
-    for number, shard in groupby(numbered, key=lambda pair: pair[0]):
-        if number not in finished_shards and number < len(plan.keys):  # a source may grow meanwhile
-            for batch in sampling.iterate_item_batches((picture for _, picture in shard), batch_size):
-                yield number, batch
 
 
 def _list_rejections(rejected: list[ItemRejection], rejects: Rejects) -> None:

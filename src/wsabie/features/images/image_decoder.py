@@ -7,8 +7,7 @@ outside its outlines become grey, the same in all pictures, so that a codebook l
 import io
 import math
 import os
-from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from wsabie.core.input_files import format_open_error, open_input
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.core.memory_budget import ITEM_MEMORY
 from wsabie.features.images import image_scaling
+from wsabie.features.images.augmentation import PixelWindow
 from wsabie.io.image_errors import explain_decoding_error, is_truncated, refuse_exhausted_handles
 from wsabie.io.image_inspection import ImageStructure, inspect_image, open_picture, silence_decoders
 from wsabie.io.regions import OUTSIDE, Box, ItemContent, Region, RegionCrop
@@ -362,23 +362,21 @@ def _crop_region(
     left, top = min(round(scaled_box.left), upright[0] - 1), min(round(scaled_box.top), upright[1] - 1)
     right, bottom = max(round(scaled_box.right), left + 1), max(round(scaled_box.bottom), top + 1)
     levels = image_scaling.find_grey_levels(image)
-    part = image.crop(_find_stored_box((left, top, right, bottom), orientation, image.size))
+    part = image.crop(_find_stored_window(PixelWindow(left, top, right, bottom), orientation, image.size))
     small = image_scaling.shrink_image(_turn_upright(part, orientation), size, levels)
     pixels: UInt8 = np.array(small)
     if region.outlines:
-        zoom = small.width / (right - left), small.height / (bottom - top)
-        pixels = _mask_outside(
-            pixels, region.outlines, (across * zoom[0], down * zoom[1]), (left * zoom[0], top * zoom[1])
-        )
+        zoom_x, zoom_y = small.width / (right - left), small.height / (bottom - top)
+        scale, corner = (across * zoom_x, down * zoom_y), (left * zoom_x, top * zoom_y)
+        polygons = [np.asarray(outline, np.float64).reshape(-1, 2) * scale - corner for outline in region.outlines]
+        pixels = _mask_outside(pixels, polygons)
     sides = box.scale(width / frame[0], height / frame[1])
     return DecodedImage(pixels, max(1, round(sides.width)), max(1, round(sides.height)))
 
 
-def _find_stored_box(
-    box: tuple[int, int, int, int], orientation: int, stored: tuple[int, int]
-) -> tuple[int, int, int, int]:
-    """Return the box in the stored picture of a box in the upright picture."""
-    left, top, right, bottom = box
+def _find_stored_window(window: PixelWindow, orientation: int, stored: tuple[int, int]) -> PixelWindow:
+    """Return the window in the stored picture of a window in the upright picture."""
+    left, top, right, bottom = window
     across, down = (left, right), (top, bottom)
     if orientation in _SIDEWAYS:
         across, down = down, across
@@ -387,16 +385,14 @@ def _find_stored_box(
         across = (width - across[1], width - across[0])
     if orientation in (3, 4, 6, 7):
         down = (height - down[1], height - down[0])
-    return across[0], down[0], across[1], down[1]
+    return PixelWindow(across[0], down[0], across[1], down[1])
 
 
-def _mask_outside(
-    pixels: UInt8, outlines: "Sequence[array[float]]", scale: tuple[float, float], corner: tuple[float, float]
-) -> UInt8:
-    """Make pixels grey whose middle lies in none of the polygons."""
+def _mask_outside(pixels: UInt8, polygons: list[Float64]) -> UInt8:
+    """Make pixels grey whose middle lies in none of the polygons (n, 2)."""
     inside = np.zeros(pixels.shape[:2], bool)
-    for outline in outlines:
-        inside |= _find_inside_pixels(np.asarray(outline, np.float64).reshape(-1, 2) * scale - corner, inside.shape)
+    for points in polygons:
+        inside |= _find_inside_pixels(points, inside.shape)
     return np.where(inside[..., None], pixels, _GREY)
 
 

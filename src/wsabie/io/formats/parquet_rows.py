@@ -74,7 +74,10 @@ class _SparseFeatureReader:
         indices, values = indices[np.repeat(equal, lengths)].astype(np.int64), values[np.repeat(equal, value_lengths)]
         self._lengths = np.where(equal, lengths, 0)
         rows = np.repeat(np.arange(len(lengths)), self._lengths)
-        self._order(rows, indices, _convert_to_float32(values))
+        if ((np.diff(indices) < 0) & (np.diff(rows) == 0)).any():
+            order = np.lexsort((indices, rows))
+            indices, values = indices[order], values[order]
+        self._indices, self._values = indices, _convert_to_float32(values)
         faults = _first_faults(
             (np.flatnonzero(~equal), "indices and values of different lengths"),
             (rows[(self._indices < 0) | (self._indices > self.largest)], "feature number out of range"),
@@ -84,12 +87,6 @@ class _SparseFeatureReader:
         )
         self._refuse_out_of_range(batch, rows)
         return faults
-
-    def _order(self, rows: Int64, indices: Int64, values: Float32) -> None:
-        if ((np.diff(indices) < 0) & (np.diff(rows) == 0)).any():
-            order = np.lexsort((indices, rows))
-            indices, values = indices[order], values[order]
-        self._indices, self._values = indices, values
 
     def _refuse_out_of_range(self, batch: ParquetBatch, rows: Int64) -> None:
         if self.promised is None or self.reject_out_of_range:

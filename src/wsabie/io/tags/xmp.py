@@ -16,7 +16,6 @@ Libraries write the whole packet again, and what other programs put between its 
 import codecs
 import html
 import re
-from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -382,7 +381,7 @@ def _find_edits(packet: bytes, ancestors: list[XmlElement], properties: Mapping[
     scope = _collect_namespaces(packet, ancestors)
     for node in rdf.children:
         if properties.keys() & node.attributes.keys():
-            edits += _cut_attributes(packet, node, ChainMap(_collect_namespaces(packet, [node]), scope), properties)
+            edits += _cut_attributes(packet, node, scope, properties)
     if rdf.children:
         node = old[0][0] if old else rdf.children[0]
         first = old[0][1] if old else (node.children or [node])[0]
@@ -400,13 +399,12 @@ def _find_edits(packet: bytes, ancestors: list[XmlElement], properties: Mapping[
     return edits
 
 
-def _cut_attributes(
-    packet: bytes, node: XmlElement, scope: Mapping[bytes, bytes], properties: Mapping[str, Sequence[str]]
-) -> list[TextEdit]:
-    """Return the cuts of the same properties where they are attributes."""
-    names = {tuple(name.encode().split(b" ")) for name in properties}
+def _cut_attributes(packet: bytes, node: XmlElement, scope: dict[bytes, bytes], names: Iterable[str]) -> list[TextEdit]:
+    """Return the cuts of properties of these names where they are attributes."""
+    inner_scope = scope | _collect_namespaces(packet, [node])
+    cut_names = {tuple(name.encode().split(b" ")) for name in names}
     matches = [(match, *match[1].partition(b":")[::2]) for match in _iterate_attributes(packet, node)]
-    return [(*match.span(), b"") for match, prefix, name in matches if (scope.get(prefix), name) in names]
+    return [(*match.span(), b"") for match, prefix, name in matches if (inner_scope.get(prefix), name) in cut_names]
 
 
 def _iterate_attributes(packet: bytes, element: XmlElement) -> Iterator[re.Match[bytes]]:
