@@ -81,7 +81,7 @@ def change(path: Path, draw: np.random.Generator) -> bytes:
 def measure(photos: Path, labels: dict[str, str], *, by_file: bool) -> str:
     """Train and return the figures of held-out and of new photos."""
     with open_collection(photos) as collection:
-        alone = patch.multiple(bursts, RESEMBLANCE=np.inf, NEAR_EQUALITY=np.inf)
+        alone = patch.object(bursts, "find_leaders", lambda X, *_: np.arange(X.shape[0]))
         with collection.engine.begin() as connection:
             connection.execute(tables.bursts.delete())
         with alone if by_file else patch.dict({}):

@@ -2,7 +2,7 @@
 
 from papers.claims import OrderingClaim, StatementCheck
 from papers.record import PaperRecord, PublishedFigures, RecordEntry
-from papers.runs import correct_sets, zero_shot
+from papers.runs import correct_sets, synset_names, zero_shot
 
 DOCUMENT = 'Frome and others 2013, "DeViSE: A Deep Visual-Semantic Embedding Model", appendix'
 _KS = tuple(f"k = {k}" for k in correct_sets.KS)
@@ -78,5 +78,16 @@ RECORDS = (
         ),
         columns=("hit@1", "hit@5", "s.e. of hit@5", "hp@2", "hp@5", "herr@5"),
         opening=zero_shot.OPENING,
+    ),
+    PaperRecord(
+        "devise-21k",
+        "Names never seen among 21K",
+        DOCUMENT,
+        "Section A.1, for Table 2 of the paper",
+        "Photos of synsets outside the 1K, their names ranked among those of the 2-hop set, the 3-hop set and all.",
+        synset_names.run_synset_names,
+        wrong=("The paper's figures are of all photos of these sets, and of a network and word vectors of its own.",),
+        columns=("labels", "photos", *(f"hit@{k}" for k in synset_names.KS)),
+        opening=synset_names.OPENING,
     ),
 )

@@ -1,5 +1,6 @@
 """The tables of DeViSE's appendix: sizes worked by hand, readings that differ, and labels never seen, in small."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,9 @@ import scipy.sparse as sp
 
 from papers.record_run import run_record
 from papers.records.record_index import find_record
-from papers.runs import correct_sets, zero_shot
+from papers.runs import correct_sets, synset_names, zero_shot
+from papers.runs.correct_sets import ALL_LABELS, THREE, TWO
+from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
@@ -132,3 +135,38 @@ def test_missing_inputs_are_named(rows: tuple[FeatureTable, WordVectors]) -> Non
         InputError, match="9 labels of toy have a word vector and 25 are held out each time; hold fewer out"
     ):
         run_record(find_record("devise-zero-shot"), label_data(rows[0], vectors=few))
+
+
+def test_names_never_seen_are_ranked_among_each_label_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """n0 is seen; n1, n2 and n3 are 1, 2 and 3 hops away. The photo of n1 is nearest to n0, then to n3."""
+
+    class AxisEncoder:
+        def __init__(self, threads: int | None) -> None: ...
+
+        def encode(self, names: Iterable[str]) -> Float32:
+            return np.eye(4, dtype=np.float32)[[int(name) for name in names]]
+
+    monkeypatch.setattr(synset_names, "SentenceEncoder", AxisEncoder)
+    no_rows = FeatureTable(sp.csr_matrix((0, 1), dtype=np.float32), sp.csr_matrix((0, 0), dtype=np.int8), [], [])
+    data = synset_names.NamedPhotos(
+        "toy", "", no_rows, no_rows, no_rows,
+        hierarchy=Hierarchy([("n1", "n0"), ("n2", "n1"), ("n3", "n2")]),
+        points=np.array([[0.9, 0.2, 0.1, 0.3], [0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]], np.float32),
+        photo_synsets=["n1", "n2", "n3", "n0"],
+        names={"n0": "0", "n1": "1", "n2": "2", "n3": "3"},
+        seen=["n0"],
+    )  # fmt: skip
+    findings = run_record(find_record("devise-21k"), data, threads=1).findings
+    figures = [
+        (findings[row].figures["labels"], findings[row].figures["photos"], findings[row].figures["hit@1"])
+        for row in (TWO, f"{TWO} + 1K", THREE, f"{ALL_LABELS} + 1K", f"{THREE}, chance")
+    ]
+    assert figures == [
+        (2, 2, 1.0),
+        (3, 2, 0.5),
+        (3, 3, pytest.approx(2 / 3)),
+        (4, 3, pytest.approx(2 / 3)),
+        (3, 3, pytest.approx(1 / 3)),
+    ]
+    assert findings[ALL_LABELS].figures["hit@2"] == 1.0
+    assert findings[f"{ALL_LABELS} + 1K"].figures["hit@2"] == pytest.approx(2 / 3)

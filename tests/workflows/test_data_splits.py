@@ -78,3 +78,23 @@ def test_held_out_labels_are_on_one_side_each() -> None:
     assert set(split_labels(rows, 0.0, 1.0, 0, least=1)) == {"train", "test"}
     with pytest.raises(InputError, match="further views of a picture would keep the label that is held out"):
         split_labels(replace(rows, augment=1), 0.0, 1.0, 0)
+
+
+@pytest.mark.parametrize("augment", [0, 1])
+def test_near_copies_stay_together_by_burst(augment: int) -> None:
+    """Three noisy copies of fifty scenes; as rows they are on several sides."""
+    rng = np.random.default_rng(0)
+    scenes = np.repeat(np.arange(50), 3)
+    views = ("", "#1") if augment else ("",)
+    ids = [f"{number}{view}" for number in range(150) for view in views]
+    of_row = np.repeat(scenes, len(views))
+    X = rng.standard_normal((50, 60))[of_row] + 0.2 * rng.standard_normal((len(ids), 60))
+    rows = build_rows(ids, X=X.astype(np.float32), augment=augment)
+
+    def count_parted(by: str) -> int:
+        sides = split_rows(rows, by, 0.0, 0.2, 0)
+        assert len(sides.test) == pytest.approx(30, abs=3)
+        return len(np.intersect1d(of_row[sides.train], of_row[sides.test]))
+
+    assert count_parted("burst") == 0
+    assert count_parted("row") > 10

@@ -9,6 +9,7 @@ import numpy as np
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
+from wsabie.evaluation.bursts import find_leaders
 from wsabie.evaluation.quadruplets import split_quadruplets
 from wsabie.evaluation.splits import Split, hold_out_labels, split
 from wsabie.features.images.augmentation import strip_view_ids
@@ -39,8 +40,9 @@ def split_rows(rows: FeatureTable, by: str, valid: float, test: float, seed: int
     Parameters
     ----------
     rows : FeatureTable
-    by : {"auto", "group", "row", "label", "time"}
-        As in `split`; "auto" is "group" if the rows have groups, else "row".
+    by : {"auto", "group", "burst", "row", "label", "time"}
+        As in `split`; "auto" is "group" if the rows have groups, else "row". "burst": near-copies by the cosine of rows
+        stay together (`wsabie.evaluation.bursts`).
     valid, test : float
         Fractions of the rows.
     seed : int
@@ -63,6 +65,8 @@ def split_rows(rows: FeatureTable, by: str, valid: float, test: float, seed: int
         by = "row" if rows.groups is None else "group"
     originals = strip_view_ids(rows.ids, rows.augment)
     groups = rows.groups
+    if by == "burst":
+        by, groups = "group", _find_bursts(rows, originals)
     if originals != rows.ids and (groups is None or by == "row"):
         by, groups = ("group" if by == "row" else by), originals
     sides = split(
@@ -79,6 +83,15 @@ def split_rows(rows: FeatureTable, by: str, valid: float, test: float, seed: int
     centred = find_centred_views(rows)
     valid_rows, test_rows = (side[np.isin(side, centred)] for side in (sides.valid, sides.test))
     return Split(sides.train, valid_rows, test_rows)
+
+
+def _find_bursts(rows: FeatureTable, originals: Sequence[str]) -> list[str]:
+    """Return the id of the first row that each row nearly equals; views follow the centred one."""
+    centred = find_centred_views(rows)
+    names = [rows.ids[row] for row in centred]
+    leaders = find_leaders(rows.X[centred], np.full(len(centred), np.nan))
+    leader_of = dict(zip(names, [names[leader] for leader in leaders], strict=True))
+    return [leader_of[original] for original in originals]
 
 
 class RelationSplit(NamedTuple):

@@ -52,8 +52,9 @@ def test_pictures_are_split_before_feature_extraction(cli: Cli, pictures: Path, 
     assert cli("evaluate", tmp_path / "m", parts / "test.parquet", "--threads", 1).code == 0
 
 
-def test_drop_near_needs_features(cli: Cli, pictures: Path, tmp_path: Path) -> None:
-    refused = cli("split", pictures, "--out", tmp_path / "parts", "--drop-near", 0.9)
+@pytest.mark.parametrize("option", [("--drop-near", 0.9), ("--by", "burst")])
+def test_comparisons_of_rows_need_features(cli: Cli, pictures: Path, tmp_path: Path, option: tuple[str, Any]) -> None:
+    refused = cli("split", pictures, "--out", tmp_path / "parts", *option)
     assert refused.code == 1
     assert "extract features first: wsabie features images" in refused.err
     assert not (tmp_path / "parts").exists()

@@ -17,9 +17,9 @@ from wsabie.collection.annotations.training_examples import read_examples
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.learning.bursts import NEAR_EQUALITY, RESEMBLANCE, SECONDS, find_leaders
 from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
+from wsabie.evaluation.bursts import NEAR_EQUALITY, RESEMBLANCE, SECONDS, find_leaders
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.encoders.encoder_store import install_encoder
 

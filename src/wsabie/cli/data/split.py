@@ -34,9 +34,9 @@ _BY_ROWS = Scope(space="it is for rows; entities of a space are split by their g
 class RowOptions(Options):
     """Options about the side of a row."""
 
-    by: Literal["auto", "group", "row", "label", "time", "one-label"] = option(
-        "group, row, label or time (default: group if there are groups); one-label: every row stays in training and "
-        "one of its labels is the test.",
+    by: Literal["auto", "group", "burst", "row", "label", "time", "one-label"] = option(
+        "group, row, label or time (default: group if there are groups); burst: near-copies of pictures stay together; "
+        "one-label: every row stays in training and one of its labels is the test.",
         "auto",
     )
     min_labels: int | None = option("With one-label: rows with fewer labels keep them all (default: 2).", min=1)
@@ -87,6 +87,8 @@ def _split_rows(options: SplitOptions) -> Report:
         rows = inputs.make_label_table(source)
         if options.rows.drop_near is not None:
             _require_rows(source, options.data, "--drop-near compares features")
+        if options.rows.by == "burst":
+            _require_rows(source, options.data, "--by burst compares features")
         if not inputs.is_table(source) and source.modality != "pictures":
             _require_rows(source, options.data, "split writes rows or pictures")
         relation_split = None
