@@ -75,7 +75,7 @@ def list_all_annotations(api: TestClient, **filters: Any) -> list[Row]:
 @pytest.mark.parametrize("few", [0, 20_000])
 def test_pages_hold_matching_annotations(api: TestClient, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of reading a page: sorted annotations of a label, and a walk through all of them."""
-    monkeypatch.setattr("wsabie.collection.annotations.decisions.SORTED", few)
+    monkeypatch.setattr("wsabie.collection.annotations.annotation_pages.SORTED", few)
     rows = [row | {"label": ("sea", "sky")[row["id"] % 3 == 0]} for row in reversed(make_rows({"sea": 1, "sky": 2}))]
     cases: list[tuple[Row, Any]] = [
         ({}, lambda row: True),

@@ -22,7 +22,8 @@ from wsabie.collection.learning.suggestions import count_pending
 from wsabie.collection.registry.model_registry import LoadedModel, find_usable_model
 from wsabie.collection.registry.thresholds import PRECISIONS
 from wsabie.collection.scan.roots import list_roots
-from wsabie.collection.search.text_search import find_nearest_labels, read_names
+from wsabie.collection.search.query_parsing import read_names
+from wsabie.collection.search.text_search import find_nearest_labels
 from wsabie.core.errors import InputError
 
 MAX_CHILDREN = 500

@@ -25,7 +25,7 @@ from uvicorn.supervisors import Multiprocess
 
 from wsabie.collection.folder.collection import Collection, open_collection
 from wsabie.collection.folder.collection_file import can_write, is_collection
-from wsabie.collection.search.text_search import load_label_knowledge
+from wsabie.collection.search.query_parsing import load_label_knowledge
 from wsabie.core.errors import BusyError, InputError, require
 from wsabie.core.execution import call_after_parent
 from wsabie.core.input_files import format_open_error

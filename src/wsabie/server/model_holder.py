@@ -16,7 +16,7 @@ import numpy as np
 from wsabie.collection.db.database import begin_snapshot
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
-from wsabie.collection.search.text_search import LabelNames, read_names
+from wsabie.collection.search.query_parsing import LabelNames, read_names
 from wsabie.core.errors import InputError
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.annotators import Annotator

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.search.text_search import LabelKnowledge
+from wsabie.collection.search.query_parsing import LabelKnowledge
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.metrics import Metrics
 from wsabie.server.model_holder import ModelHolder

@@ -16,7 +16,7 @@ from sqlalchemy import insert, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from wsabie.collection import overview
-from wsabie.collection.annotations import decisions
+from wsabie.collection.annotations import annotation_pages
 from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.db import tables
 from wsabie.collection.db.damage import find_damage, find_label_cycles
@@ -91,7 +91,7 @@ READERS: tuple[Callable[[Collection], object], ...] = (
     lambda c: read_status(c, check=True),
     lambda c: read_status(c),
     lambda c: read_history(c.engine),
-    lambda c: decisions.read_annotation_page(c, decisions.AnnotationFilter()),
+    lambda c: annotation_pages.read_annotation_page(c, annotation_pages.AnnotationFilter()),
     lambda c: list_labels(c),
     lambda c: overview.read_label_details(c, label_list.find_label_ids(c, ["zebra"])[0]),
     lambda c: item_pages.read_item_page(c, ItemFilter()),

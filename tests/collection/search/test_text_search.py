@@ -8,7 +8,8 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels.label_enrichment import enrich_labels
 from wsabie.collection.labels.label_list import edit_label
 from wsabie.collection.scan.scanner import scan_collection
-from wsabie.collection.search.text_search import LabelKnowledge, SearchResult, search_items
+from wsabie.collection.search.query_parsing import LabelKnowledge
+from wsabie.collection.search.text_search import SearchResult, search_items
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
 

@@ -34,7 +34,8 @@ def search(options: ItemSearchOptions) -> Report:
         raise InputError(f"--out {options.out} is not a sheet; choose a name that ends in .png")
     with options.open(read_only=True) as collection:
         from wsabie.collection.items.item_pages import read_items_by_id
-        from wsabie.collection.search.text_search import load_label_knowledge, search_items
+        from wsabie.collection.search.query_parsing import load_label_knowledge
+        from wsabie.collection.search.text_search import search_items
 
         options.check_outputs(("picture", options.out), inputs=collection.roots().values())
         result = search_items(collection, options.text, options.k, load_label_knowledge(*options.knowledge or ()))

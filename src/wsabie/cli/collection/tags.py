@@ -57,7 +57,8 @@ class AnnotationsOptions(CollectionOptions):
 def annotations(options: AnnotationsOptions) -> Report:
     """List the decisions about items, with their authors and times, newest first."""
     with options.open(read_only=True) as collection:
-        from wsabie.collection.annotations.decisions import AnnotationFilter, find_items, read_annotation_page
+        from wsabie.collection.annotations.annotation_pages import AnnotationFilter, read_annotation_page
+        from wsabie.collection.annotations.decisions import find_items
 
         item_id = None if options.item is None else find_items(collection, [options.item], Path.cwd())[0]
         conditions = options.pick("label", "state", "origin", "by", "model", "since", "until")

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import sqlalchemy as sa
 
-from wsabie.collection.annotations import decisions
+from wsabie.collection.annotations import annotation_pages, decisions
 from wsabie.collection.db.cursors import Cursor, SortValue, make_next_cursor, read_position
 from wsabie.collection.db.database import begin_read, group_pairs
 from wsabie.collection.db.tables import (
@@ -397,7 +397,7 @@ class ItemDetails(ItemSummary):
 
     size: int | None
     added_at: str
-    annotations: tuple[decisions.Annotation, ...]
+    annotations: tuple[annotation_pages.Annotation, ...]
     suggestions: tuple[Suggestion, ...]
 
 
@@ -416,7 +416,7 @@ def read_item_details(collection: Collection, item_id: int) -> ItemDetails:
             raise NotFoundError(f"there is no item with id {item_id}")
         model = decisions.find_model_in_use(connection)
         (item,) = _read_page_items(connection, [item_id], model)
-        tags = decisions.read_item_annotations(connection, item_id)
+        tags = annotation_pages.read_item_annotations(connection, item_id)
         accepted = tuple(tag.label for tag in tags if tag.state == "accepted" and not tag.region)
         facts = vars(item) | dict(row._mapping) | {"labels": accepted}
         return ItemDetails(**facts, annotations=tags, suggestions=_read_suggestions(connection, item_id, model))

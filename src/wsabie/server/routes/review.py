@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from wsabie.collection.annotations import decisions
+from wsabie.collection.annotations import annotation_pages, decisions
 from wsabie.collection.db import journal
 from wsabie.collection.db.cursors import MAX_PAGE_SIZE
 from wsabie.collection.learning import suggestions
@@ -21,11 +21,11 @@ TextFilter = Annotated[str | None, Query(max_length=500)]
 def list_annotations(
     collection: OpenCollection,
     k: Annotated[int, limit_results(100)],
-    criteria: Annotated[decisions.AnnotationFilter, Depends()],
+    criteria: Annotated[annotation_pages.AnnotationFilter, Depends()],
     cursor: Annotated[str | None, Query(max_length=5000)] = None,
-) -> decisions.AnnotationPage:
+) -> annotation_pages.AnnotationPage:
     """List annotations, newest first, a page at a time."""
-    return decisions.read_annotation_page(collection, criteria, cursor=cursor, limit=min(k, MAX_PAGE_SIZE))
+    return annotation_pages.read_annotation_page(collection, criteria, cursor=cursor, limit=min(k, MAX_PAGE_SIZE))
 
 
 @router.post("/decisions", response_model=schemas.DecisionResult)
