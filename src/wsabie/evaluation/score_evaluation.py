@@ -12,7 +12,7 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists, list_positives, remove_excluded
 from wsabie.core.validation import as_array
-from wsabie.evaluation import metrics
+from wsabie.evaluation import hierarchy_metrics, metrics
 from wsabie.evaluation.positive_ranks import rank_scores
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk
 from wsabie.vocabulary.label_similarity import AncestorHeights, HopDistances, as_label_similarity
@@ -210,10 +210,10 @@ class EvaluationAccumulator:
                     f"{name} are between {distances.n_labels:,} labels but there are {n_labels:,}; make them again"
                 )
                 raise InputError(message)
-        relations: dict[str, tuple[metrics.RowMetric, Any]] = {
-            "psib": (metrics.compute_sibling_precision, similar),
-            "hp": (metrics.compute_hierarchical_precision, hops),
-            "herr": (metrics.compute_hierarchical_error, heights),
+        relations: dict[str, tuple[hierarchy_metrics.RowMetric, Any]] = {
+            "psib": (hierarchy_metrics.compute_sibling_precision, similar),
+            "hp": (hierarchy_metrics.compute_hierarchical_precision, hops),
+            "herr": (hierarchy_metrics.compute_hierarchical_error, heights),
         }
         self.relations = {name: relation for name, relation in relations.items() if relation[1] is not None}
         self.inverse_propensities = None if propensities is None else _invert(propensities, n_labels)
@@ -234,7 +234,9 @@ class EvaluationAccumulator:
         best = _rank_best(scores, excluded, max(self.ks) + 1, lo)
         ranks = rank_scores(scores, positives, excluded)
         has_positives = ranks.n_positives > 0
-        values, ceilings = metrics.compute_hierarchy_metrics(scores, best, positives, excluded, self.relations, self.ks)
+        values, ceilings = hierarchy_metrics.compute_hierarchy_metrics(
+            scores, best, positives, excluded, self.relations, self.ks
+        )
         if self.inverse_propensities is not None:
             weights = self.inverse_propensities[positives.labels]
             for k in self.ks:
