@@ -134,7 +134,7 @@ function Toolbar({ filterInput, params, total, loadedCount, showsFilters, onFilt
       <h1 className="count" aria-live="polite">
         {total === null ? (loadedCount ? `More than ${formatCount(loadedCount, "picture")}` : "Pictures") : formatCount(total, "picture")}
       </h1>
-      <FilterField inputRef={filterInput} name="Filter by words" placeholder="Words in file names" value={params.get("words") ?? ""} onFilter={(words) => updateSearchParams({ words })} />
+      <FilterField inputRef={filterInput} name="Filter by words" placeholder="File names" value={params.get("words") ?? ""} onFilter={(words) => updateSearchParams({ words })} />
       <button type="button" aria-expanded={showsFilters} onClick={onFilter}>
         <Icon name="filter" /> Filters{filterCount > 0 ? ` (${filterCount})` : ""}
       </button>

@@ -247,7 +247,9 @@ export class Stage {
 
   private locateLabel(label: PlacedLabel): [number, number] {
     const [left, top] = projectToScreen(this.camera, this.size, 0, 0);
-    return [left + label.x, top + label.y];
+    const [x, half] = [left + label.x, label.width / 2];
+    const isVisible = x > 0 && x < this.size.width && label.width < this.size.width;
+    return [isVisible ? Math.min(Math.max(x, half), this.size.width - half) : x, top + label.y];  // at an edge it is not cut
   }
 
   private measureText(text: string, size: number): number {
