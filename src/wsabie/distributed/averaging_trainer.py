@@ -333,10 +333,8 @@ def make_averaging_trainer(
     require(nodes is None or nodes >= 1, f"{nodes} nodes cannot train; give 1 or more")
     cores = count_available_cores()
     if address == LOCAL and nodes is not None and nodes > cores:  # Ray would wait for cores without a message
-        raise InputError(
-            f"--ray local gives each of {nodes} nodes a core of this machine, which has {cores}; "
-            f"give --nodes {cores} at most"
-        )
+        fact = f"--ray local gives each of {nodes} nodes a core of this machine, which has {cores}"
+        raise InputError(f"{fact}; give --nodes {cores} at most")
     return partial(Trainer, make_runner=partial(AveragingRunner, address=address, nodes=nodes, on_round=on_round))
 
 

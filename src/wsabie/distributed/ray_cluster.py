@@ -132,10 +132,8 @@ def _join_cluster(ray: Any, address: str) -> None:
     try:
         socket.create_connection((host, port), CONNECT_SECONDS).close()
     except OSError as error:
-        raise InputError(
-            f"no Ray cluster can be reached at {address} ({error}); start one by `ray start --head`, "
-            "or give the address that it printed"
-        ) from error
+        fact = f"no Ray cluster can be reached at {address} ({error})"
+        raise InputError(f"{fact}; start one by `ray start --head`, or give the address that it printed") from error
     _check_port(ray, address)
     try:
         _init_ray(ray, address=address)
@@ -227,10 +225,8 @@ def check_paths_on_nodes(paths: Iterable[Path]) -> None:
         existing_paths.append(str(next(candidate for candidate in (path, *path.parents) if candidate.exists())))
     for node, unreadable in run_on_every_node(_list_unreadable, existing_paths).items():
         if unreadable:
-            raise InputError(
-                f"{unreadable[0]} cannot be read on the node {node} of the Ray cluster; put it on a file system that "
-                "all nodes have at the same path"
-            )
+            fact = f"{unreadable[0]} cannot be read on the node {node} of the Ray cluster"
+            raise InputError(f"{fact}; put it on a file system that all nodes have at the same path")
 
 
 def _list_unreadable(paths: list[str]) -> list[str]:
@@ -362,15 +358,11 @@ def _fetch_result(ray: Any, reference: "ObjectRef") -> Any:
     except ray.exceptions.RayTaskError as error:
         raise (error.cause if isinstance(error.cause, Exception) else error) from None
     except ray.exceptions.OutOfMemoryError as error:
-        raise WorkerError(
-            "a node of the Ray cluster has too little memory for its workers; start it with fewer cores "
-            "(ray start --num-cpus N)"
-        ) from error
+        fact = "a node of the Ray cluster has too little memory for its workers"
+        raise WorkerError(f"{fact}; start it with fewer cores (ray start --num-cpus N)") from error
     except ray.exceptions.RayError as error:
-        raise WorkerError(
-            f"the Ray cluster lost an item {RETRIES + 1} times, with its worker or its node "
-            f"({type(error).__name__}); look at the cluster and run again"
-        ) from error
+        fact = f"the Ray cluster lost an item {RETRIES + 1} times, with its worker or its node ({type(error).__name__})"
+        raise WorkerError(f"{fact}; look at the cluster and run again") from error
 
 
 # ---- in a worker

@@ -137,10 +137,8 @@ def check_overlap(train_ids: Sequence[str], train_X: Matrix, test_ids: Sequence[
     common = sorted(test_ids[j] for j, gap in zip(test_rows, np.asarray(differences).ravel(), strict=True) if gap == 0)
     if common:
         examples = ", ".join(repr(name) for name in common[:3])
-        raise InputError(
-            f"{len(common)} test rows are training rows too ({examples}{' ...' if len(common) > 3 else ''}); "
-            "split again, or allow the overlap"
-        )
+        fact = f"{len(common)} test rows are training rows too ({examples}{' ...' if len(common) > 3 else ''})"
+        raise InputError(f"{fact}; split again, or allow the overlap")
 
 
 class SplitUnits(NamedTuple):

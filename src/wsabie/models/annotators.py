@@ -140,10 +140,8 @@ class Annotator(SavedModel):
         skipped = Rejects() if rejects is None else rejects
         source = self._open(data, skipped, progress) if isinstance(data, str | Path) else cast(Source, data)
         rows = self.rows(source, executor=executor, progress=progress, rejects=skipped).rows
-        require(
-            len(rows) > 0,
-            f"there is nothing to annotate ({skipped.summary() or 'the data are empty'}); give other data",
-        )
+        problem = f"there is nothing to annotate ({skipped.summary() or 'the data are empty'}); give other data"
+        require(len(rows) > 0, problem)
         if rejects is None and len(skipped):
             warnings.warn(f"{skipped.summary()}; annotate(..., rejects=wsabie.Rejects()) lists them", stacklevel=2)
         return dict(zip(rows.ids, self.model.annotate(rows.X, k, **options), strict=True))
@@ -338,10 +336,8 @@ class Annotator(SavedModel):
                 f"this model was trained on rows of features, and {source.path} holds {source.modality}; give rows"
             )
         if source.modality != self.extractor.modality:
-            raise InputError(
-                f"this model is one of {self.extractor.modality}, and {source.path} holds {source.modality}; give "
-                f"{self.extractor.modality}"
-            )
+            fact = f"this model is one of {self.extractor.modality}, and {source.path} holds {source.modality}"
+            raise InputError(f"{fact}; give {self.extractor.modality}")
         return self.extractor.transform(source, **options)
 
     def to_state(self) -> ModelState:

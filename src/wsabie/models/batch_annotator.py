@@ -78,10 +78,8 @@ class BatchAnnotator:
         kind = read_folder_kind(self.folder)
         if kind not in (KIND, *KINDS):
             content = repr(kind) if kind else "no model"
-            raise ModelFolderError(
-                f"{self.folder} holds {content}, and batches need a model of labels; give the folder that "
-                "`wsabie train --model` wrote"
-            )
+            fact = f"{self.folder} holds {content}, and batches need a model of labels"
+            raise ModelFolderError(f"{fact}; give the folder that `wsabie train --model` wrote")
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_annotator"}

@@ -105,7 +105,5 @@ class EmbeddingSet:
 def require_embeddings(model: LabelModel) -> None:
     """Raise InputError for a model without embeddings of items and labels."""
     if not hasattr(model, "transform"):
-        raise InputError(
-            f"a model of kind {model.kind} has no points of items, which a search compares; train a kind that "
-            "has, such as wsabie"
-        )
+        fact = f"a model of kind {model.kind} has no points of items, which a search compares"
+        raise InputError(f"{fact}; train a kind that has, such as wsabie")

@@ -99,10 +99,8 @@ def draw_column_sets(columns: ColumnSets, n_columns: int, n: int, seed: int) -> 
         size = max(1, round(share * n_columns))
         return [np.sort(_build_member_rng(seed, m).choice(n_columns, size, replace=False)) for m in range(n)]
     sets = [_convert_to_numbers(column_set, n_columns) for column_set in columns]
-    require(
-        0 < len(sets) <= n,
-        f"there are {len(sets)} sets of columns for {n} members; give from 1 to {n} sets, or more members",
-    )
+    problem = f"there are {len(sets)} sets of columns for {n} members; give from 1 to {n} sets, or more members"
+    require(0 < len(sets) <= n, problem)
     return [sets[m % len(sets)] for m in range(n)]
 
 
@@ -125,10 +123,8 @@ def _convert_to_numbers(column_set: object, n_columns: int) -> Int64:
     is_usable = numbers.ndim == 1 and numbers.size > 0 and np.issubdtype(numbers.dtype, np.integer)
     require(is_usable, "a set of columns is empty or holds no whole numbers; give column numbers, or a mask")
     low, high = int(numbers.min()), int(numbers.max())
-    require(
-        low >= 0 and high < n_columns,
-        f"there is no column {low if low < 0 else high}; the {n_columns:,} columns are numbered from 0",
-    )
+    problem = f"there is no column {low if low < 0 else high}; the {n_columns:,} columns are numbered from 0"
+    require(low >= 0 and high < n_columns, problem)
     return np.unique(numbers).astype(np.int64)
 
 
@@ -308,19 +304,15 @@ class Ensemble(PointTransformer, LabelModel):
             base.similarity == "dot",
             f'an ensemble adds up inner products, but its models have similarity {base.similarity!r}; choose "dot"',
         )
-        require(
-            self.columns is None or self.by == "columns",
-            f'columns are given, but members differ by {self.by}; choose by="columns"',
-        )
+        problem = f'columns are given, but members differ by {self.by}; choose by="columns"'
+        require(self.columns is None or self.by == "columns", problem)
 
     @property
     def _base(self) -> Wsabie:
         base = Wsabie() if self.estimator is None else self.estimator
         if not isinstance(base, Wsabie) or base.kind != Wsabie.kind:
-            raise InputError(
-                f"an ensemble is made of Wsabie models, not of {type(base).__name__}; give a Wsabie (on the command "
-                f"line --kind {', '.join(KINDS)})"
-            )
+            fact = f"an ensemble is made of Wsabie models, not of {type(base).__name__}"
+            raise InputError(f"{fact}; give a Wsabie (on the command line --kind {', '.join(KINDS)})")
         return base
 
     def _build_member(self, m: int) -> Wsabie:

@@ -80,10 +80,8 @@ def share_among_blocks(contributions: ArrayLike, block_map: BlockMap) -> Float64
         )
     missing_words = np.flatnonzero((contributions != 0) & (block_counts == 0))
     if len(missing_words):
-        raise InputError(
-            f"the visual word {missing_words[0]} contributes but lies nowhere in the picture; take the "
-            "contributions of this picture"
-        )
+        fact = f"the visual word {missing_words[0]} contributes but lies nowhere in the picture"
+        raise InputError(f"{fact}; take the contributions of this picture")
     return contributions[block_map.words] / block_counts[block_map.words]
 
 

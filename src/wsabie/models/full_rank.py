@@ -171,10 +171,8 @@ class FullRank(ScoreRanker):
     def check_parameters(self) -> None:
         """Raise InputError for parameters that no training can use."""
         is_usable = isinstance(self.blend, (int, float, np.number)) and not isinstance(self.blend, bool)
-        require(
-            self.blend == "auto" or (is_usable and 0 <= float(self.blend) < float("inf")),
-            f'blend is {self.blend!r}; choose "auto" or a number from 0 on',
-        )
+        problem = f'blend is {self.blend!r}; choose "auto" or a number from 0 on'
+        require(self.blend == "auto" or (is_usable and 0 <= float(self.blend) < float("inf")), problem)
         for term in self._build_terms():
             term.check_parameters()
         is_ridge = self.embedding is not None and self.embedding.init == "ridge"
@@ -198,10 +196,8 @@ class FullRank(ScoreRanker):
         conflicting_folders = [Path(checkpoint) / name for name in names if (name == "joint") != self.joint]
         if resume and any(map(is_model_folder, [Path(checkpoint), *conflicting_folders])):
             difference = "kind of model" if is_model_folder(checkpoint) else "joint"
-            raise InputError(
-                f"the checkpoint at {checkpoint} was made with another {difference}; "
-                "use the same settings and data, or start over (--restart)"
-            )
+            fact = f"the checkpoint at {checkpoint} was made with another {difference}"
+            raise InputError(f"{fact}; use the same settings and data, or start over (--restart)")
         return checkpoints
 
     def _fit_jointly(

@@ -95,17 +95,13 @@ def load_by_kind(
     """
     state = open_model_folder(path)
     if state.kind not in kinds:
-        raise ModelFolderError(
-            f"{path} holds {state.kind!r} where {' or '.join(map(repr, kinds))} is needed; "
-            f"give the folder that `{made_by}` wrote"
-        )
+        fact = f"{path} holds {state.kind!r} where {' or '.join(map(repr, kinds))} is needed"
+        raise ModelFolderError(f"{fact}; give the folder that `{made_by}` wrote")
     try:
         return kinds[state.kind](state)
     except MemoryError as error:
-        raise ModelFolderError(
-            f"{path} needs more memory than there is{bracket_detail(error)}; free some, or restore it from a copy if "
-            "it is damaged"
-        ) from error
+        fact = f"{path} needs more memory than there is{bracket_detail(error)}"
+        raise ModelFolderError(f"{fact}; free some, or restore it from a copy if it is damaged") from error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ModelFolderError(f"{path} lacks a part ({error}); restore it from a copy or make it again") from error
 

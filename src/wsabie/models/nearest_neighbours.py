@@ -288,10 +288,8 @@ class ApproximateNeighbours(NeighbourVotes):
         n, d = train.shape
         self.depth_ = choose_tree_depth(n) if self.depth == "auto" else int(self.depth)
         if self.depth_ >= n.bit_length():
-            raise UnsuitableModelError(
-                f"a tree of {self.depth_} levels has more leaves than the {n} training rows; "
-                f"choose a depth of at most {n.bit_length() - 1}"
-            )
+            fact = f"a tree of {self.depth_} levels has more leaves than the {n} training rows"
+            raise UnsuitableModelError(f"{fact}; choose a depth of at most {n.bit_length() - 1}")
         nodes = 2**self.depth_ - 1
         self.directions_ = np.random.default_rng(self.seed).standard_normal((nodes, d), np.float32)
         self.thresholds_ = np.zeros(nodes)

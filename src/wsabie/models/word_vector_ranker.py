@@ -127,10 +127,8 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         self._check_fitted()
         require(isinstance(vectors, WordVectors), "vectors are the word vectors that wsabie.read_word_vectors reads")
         if vectors.dim != self.terms_.table.shape[1]:
-            raise InputError(
-                f"the word vectors have {vectors.dim} dimensions but those of the model "
-                f"{self.terms_.table.shape[1]}; give the ones that it was fitted with"
-            )
+            fact = f"the word vectors have {vectors.dim} dimensions but those of the model {self.terms_.table.shape[1]}"
+            raise InputError(f"{fact}; give the ones that it was fitted with")
         vocabulary = self.vocabulary_.copy()
         vocabulary.add(labels)
         names = list_label_terms(labels, knowledge)
@@ -193,10 +191,8 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
             f"a model of kind {self.kind} needs word vectors; give those that "
             "wsabie.read_word_vectors reads (--vectors FILE)",
         )
-        require(
-            self.knowledge is None or isinstance(self.knowledge, KnowledgeGraph),
-            "knowledge says which terms a label has; give what wsabie.read_knowledge_graph reads, or None",
-        )
+        problem = "knowledge says which terms a label has; give what wsabie.read_knowledge_graph reads, or None"
+        require(self.knowledge is None or isinstance(self.knowledge, KnowledgeGraph), problem)
         several = isinstance(self.labels, (Sequence, np.ndarray)) and not isinstance(self.labels, str)
         are_names = several and all(isinstance(name, str) for name in self.labels)
         require(are_names, f"labels are {repr(self.labels)[:60]}; give a list of names")
@@ -242,10 +238,8 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         if not has_rows.any():
             n = int((counts > 0).sum())
             examples = ", ".join(map(repr, targets.missing[:3]))
-            raise InputError(
-                f"none of the {n:,} labels of the rows has a word vector, such as {examples}; give vectors of their "
-                "words, or knowledge that names them"
-            )
+            fact = f"none of the {n:,} labels of the rows has a word vector, such as {examples}"
+            raise InputError(f"{fact}; give vectors of their words, or knowledge that names them")
         return targets.table[has_rows], targets.positions[has_rows]
 
     def _add_terms(self, terms: TermTable, names: Sequence[Sequence[str]], places: Int64, vectors: WordVectors) -> None:

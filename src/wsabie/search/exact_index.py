@@ -201,10 +201,8 @@ class ExactIndex:
         """Return the queries, the queries about the centre, and the squared lengths of the latter."""
         rows = search_arrays.prepare_float32_rows(queries, "the queries")
         if rows.shape[1] != self.table.shape[1]:
-            raise InputError(
-                f"the queries have {rows.shape[1]} dimensions but the labels {self.table.shape[1]}; "
-                "use points of the same space"
-            )
+            fact = f"the queries have {rows.shape[1]} dimensions but the labels {self.table.shape[1]}"
+            raise InputError(f"{fact}; use points of the same space")
         points = rows if self.centre is None else rows - self.centre
         norm2: Float64 = np.einsum("ij,ij->i", points, points, dtype=np.float64)
         is_finite = norm2 <= _MAX_FLOAT

@@ -237,10 +237,8 @@ class LabelPairIndex:
         for labels in (objects, parts):
             bad = (labels < 0) | (labels >= self.n_labels)
             if bad.any():
-                raise InputError(
-                    f"label {labels[bad.argmax()]} of {subject} does not exist; "
-                    f"labels are numbered 0 to {self.n_labels - 1}"
-                )
+                fact = f"label {labels[bad.argmax()]} of {subject} does not exist"
+                raise InputError(f"{fact}; labels are numbered 0 to {self.n_labels - 1}")
         return np.asarray(objects.astype(np.int64) * self.n_labels + parts.astype(np.int64))
 
     def _encode_query_pairs(self, objects: Array, parts: Array, n: int) -> Int64:

@@ -102,10 +102,8 @@ class CheckpointFolder:
         if "data" in different:  # shapes and automatic parameters follow from the data
             different = [name for name in different if name in ("data", "seed")]
         if different:
-            raise InputError(
-                f"the checkpoint at {self.path} was made with other {', '.join(different)}; "
-                "use the same settings and data, or start over (--restart)"
-            )
+            fact = f"the checkpoint at {self.path} was made with other {', '.join(different)}"
+            raise InputError(f"{fact}; use the same settings and data, or start over (--restart)")
         best = None
         try:
             if config.epoch != len(config.history):

@@ -152,10 +152,8 @@ def check_training(parameters: Mapping[str, Any]) -> None:
     if parameters.get("init_scale") is not None:
         resolve_per_table(parameters["init_scale"], 1.0, "init_scale")
     for name in ("init_model", "init_labels", "init_scale"):
-        require(
-            parameters.get("init") != "ridge" or parameters.get(name) is None,
-            f'init="ridge" and {name} both say where training begins; leave one out',
-        )
+        problem = f'init="ridge" and {name} both say where training begins; leave one out'
+        require(parameters.get("init") != "ridge" or parameters.get(name) is None, problem)
     rank_losses.compute_order_chances(parameters["loss"], parameters["order_statistic"])
     sampler = SamplerConfig.from_value(parameters["sampler"])
     resolve_rank_sample(parameters["rank_estimator"], sampler, parameters["loss"], parameters["surrogate"])
@@ -200,10 +198,8 @@ def resolve_rank_sample(rank_estimator: str | int, sampler: SamplerConfig, loss:
         )
         return sample_sizes[rank_estimator]
     is_usable = is_whole(rank_estimator) and 1 <= int(rank_estimator) < 2**31
-    require(
-        is_usable,
-        f"rank_estimator is {rank_estimator!r}; choose {', '.join(sample_sizes)}, or a number of labels to sample",
-    )
+    problem = f"rank_estimator is {rank_estimator!r}; choose {', '.join(sample_sizes)}, or a number of labels to sample"
+    require(is_usable, problem)
     return int(rank_estimator)
 
 

@@ -123,10 +123,8 @@ def _convert_to_array(Y: Labels) -> Array:
         is_name = [isinstance(v, str) for v in Y]
         if any(is_name) and not all(is_name):
             i = is_name.index(not is_name[0])
-            raise InputError(
-                f"Y mixes names and numbers: row 0 holds {Y[0]!r} and row {i} holds {Y[i]!r}; "
-                "give names only, or numbers only"
-            )
+            fact = f"Y mixes names and numbers: row 0 holds {Y[0]!r} and row {i} holds {Y[i]!r}"
+            raise InputError(f"{fact}; give names only, or numbers only")
         if is_name and is_name[0]:
             return np.asarray(Y, object)  # an array of texts takes the longest one's memory for each
     return np.asarray(Y)
@@ -143,10 +141,8 @@ def _build_from_names(rows: Sequence[Sequence[str]], vocabulary: Vocabulary, has
     for i, row in enumerate(rows):
         non_names = [v for v in row if not isinstance(v, str)]
         if non_names:
-            raise InputError(
-                f"row {i} of Y holds {non_names[0]!r} ({type(non_names[0]).__name__}) where a name is expected; "
-                "give names only, or numbers as one per row or as a matrix of 1, 0 and -1"
-            )
+            fact = f"row {i} of Y holds {non_names[0]!r} ({type(non_names[0]).__name__}) where a name is expected"
+            raise InputError(f"{fact}; give names only, or numbers as one per row or as a matrix of 1, 0 and -1")
     normalised = {name: normalise_label_name(name) for row in rows for name in row}  # each spelling is normalised once
     new_names = [name for name in dict.fromkeys(normalised.values()) if name not in vocabulary]
     if not has_names and len(vocabulary):
@@ -162,10 +158,8 @@ def _refuse_words(new_names: Sequence[str], n: int) -> None:
     """Refuse words among numbered labels: a word would take a number that another label means too."""
     word = next((name for i, name in enumerate(new_names) if name != str(n + i)), None)
     if word is not None:
-        raise InputError(
-            f"Y holds the label name {word!r}, but the model's labels are the numbers 0 to {n - 1}; "
-            "give numbers, or train a new model with names"
-        )
+        fact = f"Y holds the label name {word!r}, but the model's labels are the numbers 0 to {n - 1}"
+        raise InputError(f"{fact}; give numbers, or train a new model with names")
 
 
 def _build_from_numbers(values: Array, vocabulary: Vocabulary, has_names: bool) -> Matrix:
@@ -218,8 +212,6 @@ def _extend_vocabulary(vocabulary: Vocabulary, n: int, has_names: bool) -> None:
             f"Y holds label number {n - 1}, but there are {len(vocabulary)} label names; give a name for each label"
         )
     if n > MAX_LABELS:
-        raise InputError(
-            f"Y holds label number {n - 1}, but there can be at most {MAX_LABELS:,} labels; "
-            "number the labels from 0 without gaps, or give them as names"
-        )
+        fact = f"Y holds label number {n - 1}, but there can be at most {MAX_LABELS:,} labels"
+        raise InputError(f"{fact}; number the labels from 0 without gaps, or give them as names")
     vocabulary.add(str(i) for i in range(len(vocabulary), n))

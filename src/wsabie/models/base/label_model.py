@@ -215,10 +215,8 @@ class LabelModel(FittedModel):
         InputError
             This kind of model has none.
         """
-        raise InputError(
-            f"a model of kind {self.kind} has no vector per label, so that no label is nearer than another; train a "
-            "kind that has, such as wsabie or linear-warp"
-        )
+        fact = f"a model of kind {self.kind} has no vector per label, so that no label is nearer than another"
+        raise InputError(f"{fact}; train a kind that has, such as wsabie or linear-warp")
 
     def neighbours(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:
         """Return the k labels nearest to a label by cosine, with their cosines (Weston et al. 2010, Table 4).
@@ -329,10 +327,8 @@ class LabelModel(FittedModel):
         inputs = check_features(X)
         rows, width = count_rows(inputs), int(inputs.shape[1] if isinstance(inputs, np.ndarray) else X.shape[1])
         empty = "sample" if rows == 0 else "feature"
-        require(
-            rows > 0 and width > 0,
-            f"Found array with 0 {empty}(s) (shape=({rows}, {width})) while a minimum of 1 is required.",
-        )
+        problem = f"Found array with 0 {empty}(s) (shape=({rows}, {width})) while a minimum of 1 is required."
+        require(rows > 0 and width > 0, problem)
         vocabulary = Vocabulary(() if label_names is None else label_names)
         targets = build_signed_label_matrix(Y, rows, vocabulary, has_names=label_names is not None)
         require(bool((targets.data > 0).any()), "no row has a label; give at least one (row, label) pair")

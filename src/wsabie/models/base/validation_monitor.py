@@ -80,11 +80,8 @@ class ValidationMonitor:
     ) -> None:
         check_metric(metric, Y.shape[1])
         rows = sample_labelled_rows(Y, max_rows)
-        require(
-            max_rows is None or len(rows) > 0,
-            "no validation row has a label that the training rows have, so that no epoch is better than another; "
-            "give other validation rows, or train without them",
-        )
+        fact = "no validation row has a label that the training rows have, so that no epoch is better than another"
+        require(max_rows is None or len(rows) > 0, f"{fact}; give other validation rows, or train without them")
         self.threads = threads
         self.metric = metric
         self.inputs = take_rows(inputs, rows)

@@ -105,10 +105,8 @@ class FittedEntities:
             all(are_numbers), f"entities of the kind {self.name!r} are names or whole numbers; these are {items!r:.80}"
         )
         outside = next((number for number in listed if not 0 <= number < len(self.vocabulary)), None)
-        require(
-            outside is None,
-            f"there is no {self.name} number {outside}; the {len(self.vocabulary):,} are numbered from 0",
-        )
+        problem = f"there is no {self.name} number {outside}; the {len(self.vocabulary):,} are numbered from 0"
+        require(outside is None, problem)
         return np.array(listed, np.int64)
 
     def compute_points(
@@ -169,10 +167,8 @@ def fit_entities(kinds: Mapping[str, EntityKind]) -> dict[str, FittedEntities]:
             scalings[entities.table] = RowScaling.fit(inputs, width, kind.scaling, constant=True), width
         entities.scaling, entities.n_features = scalings[entities.table]
         if entities.n_features != width:
-            raise InputError(
-                f"the kinds of the map {entities.table!r} have {entities.n_features:,} and {width:,} features; "
-                "give them the same features, or leave `map` out"
-            )
+            fact = f"the kinds of the map {entities.table!r} have {entities.n_features:,} and {width:,} features"
+            raise InputError(f"{fact}; give them the same features, or leave `map` out")
     free = {entities.table for entities in fitted_kinds.values() if entities.scaling is None}
     clash = next((table for table in scalings if table in free), None)
     require(clash is None, f"{clash!r} is a map of features and a kind without them; call the map otherwise")

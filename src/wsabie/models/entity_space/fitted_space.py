@@ -243,10 +243,8 @@ class FittedSpace(FittedModel):
             for relation in relations
         }
         options = {relation.name: self._match_hierarchy(relation, hierarchy) for relation in relations}
-        require(
-            hierarchy is None or any(options.values()),
-            f"the hierarchy names no target of {', '.join(sides)}; give an is-a list over these",
-        )
+        problem = f"the hierarchy names no target of {', '.join(sides)}; give an is-a list over these"
+        require(hierarchy is None or any(options.values()), problem)
         return {name: evaluate_relation(side, self.space_, threads, ks, options[name]) for name, side in sides.items()}
 
     def _match_hierarchy(self, relation: Relation, hierarchy: Hierarchy | None) -> dict[str, Any]:

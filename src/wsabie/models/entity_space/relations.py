@@ -54,19 +54,15 @@ class EntityKind:
     map: str | None = None
 
     def __post_init__(self) -> None:
-        require(
-            isinstance(self.name, str) and bool(self.name.strip()),
-            f"{self.name!r} is not a name for a kind of entities",
-        )
+        problem = f"{self.name!r} is not a name for a kind of entities"
+        require(isinstance(self.name, str) and bool(self.name.strip()), problem)
         if self.X is not None and not hasattr(self.X, "tocsr"):
             object.__setattr__(self, "X", _convert_to_rows(self.X, f"the features of {self.name!r}"))
         if self.X is None:
             require(self.map is None, f"the kind {self.name!r} has no features, and so no map to share; give X")
         elif self.ids is not None and len(self.ids) != self.X.shape[0]:
-            raise InputError(
-                f"the kind {self.name!r} has {self.X.shape[0]:,} rows of features and {len(self.ids):,} ids; "
-                "give an id for each row"
-            )
+            fact = f"the kind {self.name!r} has {self.X.shape[0]:,} rows of features and {len(self.ids):,} ids"
+            raise InputError(f"{fact}; give an id for each row")
 
     def __repr__(self) -> str:
         n = 0 if self.ids is None else len(self.ids)
@@ -154,10 +150,8 @@ class Relation:
 
     def __post_init__(self) -> None:
         for end in (self.query, self.target):
-            require(
-                isinstance(end, (EntityKind, str)),
-                f"{end!r} is not a kind of entities; give a Kind, or the name of one",
-            )
+            problem = f"{end!r} is not a kind of entities; give a Kind, or the name of one"
+            require(isinstance(end, (EntityKind, str)), problem)
         if not self.name:
             object.__setattr__(self, "name", f"{self.query_kind} - {self.target_kind}")
         is_usable = isinstance(self.weight, (int, float, np.number)) and bool(0 < self.weight <= 1000)
@@ -227,10 +221,8 @@ def build_pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabula
             numbers = _read_numbers(pairs)
         for ids, (vocabulary, kind, _) in zip(numbers, sides, strict=True):
             out_of_range = ids[(ids < 0) | (ids >= len(vocabulary))]
-            require(
-                not len(out_of_range),
-                f"it names number {out_of_range[:1].sum()} of the {len(vocabulary):,} entities of kind {kind!r}",
-            )
+            problem = f"it names number {out_of_range[:1].sum()} of the {len(vocabulary):,} entities of kind {kind!r}"
+            require(not len(out_of_range), problem)
     except (InputError, UnknownLabelError) as error:
         raise InputError(f"the pairs of {relation.name!r} cannot be used: {error}") from error
     # a repeated pair counts once

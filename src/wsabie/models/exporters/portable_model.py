@@ -121,10 +121,8 @@ def build_portable_model(model: LabelModel) -> PortableModel:
         if type(model) is kind:
             model._check_fitted()
             return arrays(model)
-    raise InputError(
-        f"a model of kind {getattr(model, 'kind', type(model).__name__)} does not come down to two tables; export one "
-        f"of {', '.join(kind.kind for kind in _KINDS)}, or keep the model folder"
-    )
+    fact = f"a model of kind {getattr(model, 'kind', type(model).__name__)} does not come down to two tables"
+    raise InputError(f"{fact}; export one of {', '.join(kind.kind for kind in _KINDS)}, or keep the model folder")
 
 
 def build_portable_members(model: Fusion) -> list[tuple[PortableModel, float]]:
@@ -138,10 +136,8 @@ def build_portable_members(model: Fusion) -> list[tuple[PortableModel, float]]:
     model._check_fitted()
     for member in model.members_:
         if type(member) not in _KINDS:
-            raise InputError(
-                f"the member {find_name(member)} of this fusion does not come down to tables; train a fusion without "
-                "it, or keep the model folder"
-            )
+            fact = f"the member {find_name(member)} of this fusion does not come down to tables"
+            raise InputError(f"{fact}; train a fusion without it, or keep the model folder")
     members = [build_portable_model(member) for member in model.members_]
     if len({member.is_sparse for member in members}) > 1:
         raise InputError("members of this fusion take rows of counts and rows as they are; give all the same scaling")

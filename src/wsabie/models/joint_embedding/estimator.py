@@ -232,10 +232,8 @@ class Wsabie(PointTransformer, UpdatableModel):
             _check_init_model(self, self.init_model)
         if self.init_labels is None:
             return
-        require(
-            isinstance(self.init_labels, WordVectors),
-            "init_labels are word vectors as wsabie.read_word_vectors reads them",
-        )
+        problem = "init_labels are word vectors as wsabie.read_word_vectors reads them"
+        require(isinstance(self.init_labels, WordVectors), problem)
         require(
             self.init_labels.dim == self.dim,
             f"init_labels have {self.init_labels.dim} dimensions and dim is {self.dim}; set dim={self.init_labels.dim}",
@@ -379,7 +377,5 @@ def _check_init_model(model: Wsabie, start: Any) -> None:
     require(is_usable, f"init_model is {type(start).__name__}; give a fitted Wsabie, such as wsabie.load(FOLDER).model")
     for name in ("dim", "similarity"):
         value, start_value = getattr(model, name), getattr(start.space_, name)
-        require(
-            value == start_value,
-            f"init_model has {name}={start_value!r} and this model {value!r}; set {name}={start_value!r}",
-        )
+        problem = f"init_model has {name}={start_value!r} and this model {value!r}; set {name}={start_value!r}"
+        require(value == start_value, problem)

@@ -311,10 +311,8 @@ class UpdatableModel(TrainedModel):
             raise InputError(
                 f"labels of a model of kind {self.kind} cannot be changed; train it again with other names"
             )
-        require(
-            not self.vocabulary_.is_numbered,
-            "the labels are nothing but numbers, which stay; train with names of labels to change them",
-        )
+        problem = "the labels are nothing but numbers, which stay; train with names of labels to change them"
+        require(not self.vocabulary_.is_numbered, problem)
         return self.vocabulary_.copy()
 
     def _apply_edits(self, edited: Vocabulary, retired_ids: Int64, into: int | None) -> None:

@@ -124,11 +124,8 @@ def reorder_features(start: Model, old_names: Sequence[str], new_names: Sequence
     positions = np.array([old_columns.get(name, -1) for name in new_names], np.int64)
     is_known = positions >= 0
     n, scaling = int(is_known.sum()), start.scaling_
-    require(
-        2 * n >= len(new_names),
-        f"of the {len(new_names):,} features of the data the model to begin with knows {n:,}; extract them as "
-        "for that model, or leave --init-model out",
-    )
+    fact = f"of the {len(new_names):,} features of the data the model to begin with knows {n:,}"
+    require(2 * n >= len(new_names), f"{fact}; extract them as for that model, or leave --init-model out")
     require(
         scaling.method in ("log", "none") or bool(is_known.all()),
         f"{len(new_names) - n:,} features are new to the model to begin with, which knows no scale of them; drop them",

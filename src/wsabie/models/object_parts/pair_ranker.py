@@ -70,10 +70,8 @@ class PairRanker(Wsabie):
 
     def _find_relation_ids(self) -> Int64:
         """Return the relations between labels of the vocabulary, as label numbers, each once."""
-        require(
-            _are_pairs(self.relations) and len(self.relations) > 0,
-            "relations must be a list of pairs (object label, part label)",
-        )
+        problem = "relations must be a list of pairs (object label, part label)"
+        require(_are_pairs(self.relations) and len(self.relations) > 0, problem)
         name_pairs = [(str(first), str(last)) for first, last in self.relations]  # names may be numbers
         return np.unique(convert_pairs_to_ids(name_pairs, self.vocabulary_).ids, axis=0)
 
@@ -186,10 +184,8 @@ class PairRanker(Wsabie):
         on_objects, on_parts = self._score_sides(objects, parts)
         labels = [self._find_label_ids(list(side_labels)) for side_labels in (object_labels, part_labels)]
         n = len(on_objects)
-        require(
-            all(len(side_labels) == n for side_labels in labels),
-            f"there are {n} pairs of pictures; give two labels for each",
-        )
+        problem = f"there are {n} pairs of pictures; give two labels for each"
+        require(all(len(side_labels) == n for side_labels in labels), problem)
         couple_ids = None if couples is None else self._find_couple_ids(couples)
         return self._get_pair_index().counts(on_objects, on_parts, *labels, couples=couple_ids).ranks
 

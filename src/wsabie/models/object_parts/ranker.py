@@ -227,10 +227,8 @@ init_scale, init_labels, patience, threads, deterministic, seed
             first, names = tuple(map(str, self.relations[0])), list(self.vocabulary_)
             missing = next((name for name in first if name not in self.vocabulary_), None)
             because = "which no two pictures have" if missing is None else format_unknown_label(missing, names)
-            raise InputError(
-                f"none of the {len(self.relations)} relations is between labels of two pictures; the first is {first}: "
-                f"{because}"
-            )
+            fact = f"none of the {len(self.relations)} relations is between labels of two pictures"
+            raise InputError(f"{fact}; the first is {first}: {because}")
         return ids
 
     def _build_monitor(

@@ -230,10 +230,8 @@ class EntityFeatureExtractor:
             return self._extract_with_shared_map(kind, source, *self.first_kinds[kind.mapped_by])
         rows = source if isinstance(source, FeatureTable) else self._extract_items(kind, source)
         if rows is source:
-            require(
-                not kind.feature_options,
-                f"[kinds.{kind.name}] says how to extract features, and the data are rows of features already",
-            )
+            problem = f"[kinds.{kind.name}] says how to extract features, and the data are rows of features already"
+            require(not kind.feature_options, problem)
         self.first_kinds[kind.mapped_by] = kind.name, rows
         return rows
 

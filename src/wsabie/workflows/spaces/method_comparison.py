@@ -156,11 +156,8 @@ def compare_relations(
     """
     methods = _MethodRun(RelationTestSet.from_relations(sides), space, options, tested or {}, progress)
     holdouts = methods.test_set.holdouts
-    require(
-        bool(holdouts),
-        "no held-out pair is of entities that training knows, so that nothing can be judged; hold out more, or give "
-        "more pairs",
-    )
+    fact = "no held-out pair is of entities that training knows, so that nothing can be judged"
+    require(bool(holdouts), f"{fact}; hold out more, or give more pairs")
     results: dict[str, list[RelationMethod | ModelOmission]] = {name: [] for name in holdouts}
     try:
         for name, method in methods.evaluate_methods():

@@ -225,11 +225,8 @@ class TrainingFingerprints:
         for relation in declared.relations:
             fingerprint = self.pair_fingerprints.get(relation.name)
             is_other = relation.pairs is None or data.pair_fingerprints[relation.name] != fingerprint
-            require(
-                self.allow_overlap or is_other,
-                f"the pairs of {relation.name!r} are those that the space was trained on; give others, or add "
-                "--allow-overlap",
-            )
+            fact = f"the pairs of {relation.name!r} are those that the space was trained on"
+            require(self.allow_overlap or is_other, f"{fact}; give others, or add --allow-overlap")
         kinds = {name: build_entity_kind(declared.kinds[name], rows) for name, rows in data.rows.items()}
         built = []
         for relation in declared.relations:
@@ -331,10 +328,8 @@ def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: Work
         extractor = declared_data.EntityFeatureExtractor(seed, context, recipe.work)
         data = extractor.extract(declared, outlines)
         split = split_relations(declared, data, recipe.holdout_share, seed)
-        require(
-            bool(split.holdout),
-            "no held-out pair is of entities that training knows; hold out more, or give more pairs",
-        )
+        problem = "no held-out pair is of entities that training knows; hold out more, or give more pairs"
+        require(bool(split.holdout), problem)
         n_pairs = prepare_relation_data(split.training).n_pairs
         shape = TrainingShape(n_pairs, n_pairs, 2**31 - 1)
 
