@@ -104,9 +104,8 @@ def _import_ray(address: str) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise InputError(
-            f"--ray works with Ray, which cannot be imported here ({error}); run: pip install 'wsabie[ray]'"
-        ) from error
+        fact = f"--ray works with Ray, which cannot be imported here ({error})"
+        raise InputError(f"{fact}; run: pip install 'wsabie[ray]'") from error
     return ray
 
 
@@ -210,9 +209,8 @@ def run_on_every_node(function: Callable[..., Answer], *arguments: Any) -> dict[
         try:
             answers[name] = ray.get(reference)
         except ray.exceptions.RayTaskError as error:
-            raise InputError(
-                f"{_format_mismatch()}: {_get_first_line(error.cause)}; install the same on every node"
-            ) from error
+            fact = f"{_format_mismatch()}: {_get_first_line(error.cause)}"
+            raise InputError(f"{fact}; install the same on every node") from error
         except ray.exceptions.RayError:
             continue
     return answers
@@ -238,9 +236,8 @@ def _check_versions() -> None:
     expected = _format_versions()
     for node, versions in run_on_every_node(_format_versions).items():
         if versions != expected:
-            raise InputError(
-                f"{_format_mismatch()}: {versions} on {node}, and here {expected}; install the same on every node"
-            )
+            fact = f"{_format_mismatch()}: {versions} on {node}, and here {expected}"
+            raise InputError(f"{fact}; install the same on every node")
 
 
 def _format_versions() -> str:

@@ -87,9 +87,8 @@ def rank_embeddings(
     run_in_ranges(rank_range, len(queries), chunk, threads)
     if np.isnan(true_scores).any():
         row = int(positives.rows[np.isnan(true_scores)][0])
-        raise InputError(
-            f"the score of a positive of row {row} is NaN; the model has diverged or the row is not finite"
-        )
+        fact = f"the score of a positive of row {row} is NaN"
+        raise InputError(f"{fact}; the model has diverged or the row is not finite")
     return _build_ranks(positives, excluded, counts, n_labels)
 
 

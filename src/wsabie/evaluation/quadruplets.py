@@ -106,9 +106,8 @@ def split_quadruplets(
     is_on_every_side = ~np.any(list(is_missing.values()), axis=0)
     if not is_on_every_side.any():
         first_reason = reasons[0] or _format_conflict(side for side in sides if is_missing[side][0])
-        raise InputError(
-            f"none of {len(pairs)} relations can be on every side (the first: {first_reason}); add pictures"
-        )
+        fact = f"none of {len(pairs)} relations can be on every side (the first: {first_reason})"
+        raise InputError(f"{fact}; add pictures")
     dropped = [
         RelationOmission(
             object_label, part_label, reasons[i] or _format_conflict(side for side in sides if is_missing[side][i])

@@ -269,9 +269,8 @@ class EvaluationAccumulator:
         if lo < 0 or hi > self.n_rows:
             raise InputError(f"there are scores for the rows {lo} to {hi - 1} but Y has {self.n_rows} rows")
         if self.is_scored[lo:hi].any():
-            raise InputError(
-                f"row {lo + int(np.argmax(self.is_scored[lo:hi]))} has scores in two blocks; give each once"
-            )
+            fact = f"row {lo + int(np.argmax(self.is_scored[lo:hi]))} has scores in two blocks"
+            raise InputError(f"{fact}; give each once")
 
     def _add_best(self, best: TopKHeap, has_positives: Bool) -> None:
         for k in self.ks:

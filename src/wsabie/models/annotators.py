@@ -332,9 +332,8 @@ class Annotator(SavedModel):
 
     def _extract_features(self, source: ItemSource, options: RunOptions) -> FeatureTable:
         if self.extractor is None:
-            raise InputError(
-                f"this model was trained on rows of features, and {source.path} holds {source.modality}; give rows"
-            )
+            fact = f"this model was trained on rows of features, and {source.path} holds {source.modality}"
+            raise InputError(f"{fact}; give rows")
         if source.modality != self.extractor.modality:
             fact = f"this model is one of {self.extractor.modality}, and {source.path} holds {source.modality}"
             raise InputError(f"{fact}; give {self.extractor.modality}")

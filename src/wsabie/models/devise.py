@@ -123,9 +123,8 @@ pair_weighting
         ------
         NotCalibratedError
         """
-        raise NotCalibratedError(
-            "scores of a devise model are cosines with words; train another kind for probabilities"
-        )
+        fact = "scores of a devise model are cosines with words"
+        raise NotCalibratedError(f"{fact}; train another kind for probabilities")
 
     # ---- use
 

@@ -285,9 +285,8 @@ def compute_contributions(model: LabelModel, X: Matrix, label: str) -> Float32:
     model = model.joined_ if isinstance(model, Ensemble) else model
     if not isinstance(model, (Wsabie, LinearRanker)) or not _is_sum(model):
         by = f"by {model.similarity}" if isinstance(model, Wsabie) else f"of a model of kind {model.kind}"
-        raise InputError(
-            f'scores {by} are not a sum over features; train one whose scores are, such as wsabie with similarity "dot"'
-        )
+        fact = f"scores {by} are not a sum over features"
+        raise InputError(f'{fact}; train one whose scores are, such as wsabie with similarity "dot"')
     checked = check_features(X, n_features=model.n_features_in_)
     require(count_rows(checked) == 1, f"X has {count_rows(checked)} rows; give one, of which a score is explained")
     scaled = model.scaling_(checked)

@@ -146,9 +146,8 @@ class FullRank(ScoreRanker):
         self.check_parameters()
         search = self.blend == "auto" and not self.joint
         if search and validation is None:
-            raise UnsuitableModelError(
-                "the full-rank model's blend is chosen on validation rows; fit with validation=(X, Y), or give a number"
-            )
+            fact = "the full-rank model's blend is chosen on validation rows"
+            raise UnsuitableModelError(f"{fact}; fit with validation=(X, Y), or give a number")
         fit_options: dict[str, Any] = {"validation": validation, "metric": metric, **options}
         fit_options |= {"sample_weight": sample_weight, "label_names": label_names}
         checkpoints = self._list_checkpoints(checkpoint, options.get("resume", False))

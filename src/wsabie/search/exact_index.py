@@ -207,9 +207,8 @@ class ExactIndex:
         norm2: Float64 = np.einsum("ij,ij->i", points, points, dtype=np.float64)
         is_finite = norm2 <= _MAX_FLOAT
         if not is_finite.all():
-            raise InputError(
-                f"query {is_finite.argmin()} holds a value that is not finite, or is too long for float32; drop it"
-            )
+            fact = f"query {is_finite.argmin()} holds a value that is not finite, or is too long for float32"
+            raise InputError(f"{fact}; drop it")
         return rows, points, norm2
 
     def product_rows(self, labels: slice) -> Float32:

@@ -125,9 +125,8 @@ class CheckpointFolder:
                 raise
             return False
         if kind not in (None, KIND):
-            raise InputError(
-                f"{self.path} holds a model of kind {kind}, not a checkpoint; give checkpoints a folder of their own"
-            )
+            fact = f"{self.path} holds a model of kind {kind}, not a checkpoint"
+            raise InputError(f"{fact}; give checkpoints a folder of their own")
         return kind == KIND
 
 

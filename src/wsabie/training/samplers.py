@@ -91,9 +91,8 @@ class SamplerConfig:
         if not isinstance(self.paper, (bool, np.bool_)):
             raise InputError(f"paper of the sampler is {self.paper!r}; choose True or False")
         if self.distribution not in ("exponential", "geometric", "linear"):
-            raise InputError(
-                f"distribution of the sampler is {self.distribution!r}; choose exponential, geometric or linear"
-            )
+            fact = f"distribution of the sampler is {self.distribution!r}"
+            raise InputError(f"{fact}; choose exponential, geometric or linear")
 
 
 def compute_rank_chances(sampler: SamplerConfig, n_labels: int) -> Float64:

@@ -198,9 +198,8 @@ def _convert_to_signed(Y: Labels) -> Matrix:
         Y.sum_duplicates()
     if len(Y.data) and not np.isin(Y.data, (-1, 0, 1)).all():
         value = Y.data[~np.isin(Y.data, (-1, 0, 1))][0]
-        raise InputError(
-            f"Y holds the value {value}; use 1 for a true label, -1 for an explicit negative, 0 for unknown"
-        )
+        fact = f"Y holds the value {value}"
+        raise InputError(f"{fact}; use 1 for a true label, -1 for an explicit negative, 0 for unknown")
     return Y
 
 
@@ -208,9 +207,8 @@ def _extend_vocabulary(vocabulary: Vocabulary, n: int, has_names: bool) -> None:
     if n <= len(vocabulary):
         return
     if has_names:
-        raise InputError(
-            f"Y holds label number {n - 1}, but there are {len(vocabulary)} label names; give a name for each label"
-        )
+        fact = f"Y holds label number {n - 1}, but there are {len(vocabulary)} label names"
+        raise InputError(f"{fact}; give a name for each label")
     if n > MAX_LABELS:
         fact = f"Y holds label number {n - 1}, but there can be at most {MAX_LABELS:,} labels"
         raise InputError(f"{fact}; number the labels from 0 without gaps, or give them as names")

@@ -138,9 +138,8 @@ class SpaceAnnotator(SavedModel):
         row = self.text(kind, text)
         words: Any = getattr(self.extractors[kind], "words_", None)
         if words is None:
-            raise InputError(
-                f"the words of the kind {kind!r} are hashed, so that they have no names; train without hashing"
-            )
+            fact = f"the words of the kind {kind!r} are hashed, so that they have no names"
+            raise InputError(f"{fact}; train without hashing")
         space = self.space.space_
         table = space.tables[self.space.find_entities(kind).table][:, : space.dim]
         k = min(check_positive_integer(k, "k"), len(words) - row.nnz)

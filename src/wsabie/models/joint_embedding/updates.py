@@ -308,9 +308,8 @@ class UpdatableModel(TrainedModel):
         """Return a copy of the vocabulary for an edit."""
         self._check_fitted()
         if self.kind != "wsabie":
-            raise InputError(
-                f"labels of a model of kind {self.kind} cannot be changed; train it again with other names"
-            )
+            fact = f"labels of a model of kind {self.kind} cannot be changed"
+            raise InputError(f"{fact}; train it again with other names")
         problem = "the labels are nothing but numbers, which stay; train with names of labels to change them"
         require(not self.vocabulary_.is_numbered, problem)
         return self.vocabulary_.copy()
