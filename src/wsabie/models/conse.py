@@ -62,7 +62,7 @@ class Conse(WordVectorRanker, OneStepRanker):
 
     def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
         self.targets_, label_ids = self._collect_targets(targets)
-        names = [list(self.vocabulary_)[y] for y in label_ids]
+        names = self.vocabulary_.names(label_ids)
         classifier = Softmax(self.C, max_iter=self.max_iter, scaling=self.scaling)
         rows = convert_to_matrix(inputs, self.n_features_in_)
         self.classifier_ = classifier.fit(rows, targets[:, label_ids], label_names=names, progress=progress)

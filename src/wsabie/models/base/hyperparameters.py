@@ -15,14 +15,7 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.thread_count import MAX_THREADS, resolve_threads
 from wsabie.embedding import protocols
 from wsabie.embedding.joint_space import SimilarityName
-from wsabie.models.base.parameter_defaults import (
-    MAX_RIDGE_RATE,
-    TrainingShape,
-    default_embedding_rate,
-    default_epochs,
-    default_max_norm,
-    has_ridge_start,
-)
+from wsabie.models.base import parameter_defaults
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.training import rank_losses
 from wsabie.training.resolved_settings import Schedule, TrainingSettings
@@ -239,10 +232,10 @@ def resolve_init_scale(value: float | Mapping[str, float] | None, dim: int) -> d
     return resolve_per_table("auto" if value is None else value, dim**-0.5, "init_scale")
 
 
-def resolve_settings(parameters: Mapping[str, Any], shape: TrainingShape) -> TrainingSettings:
+def resolve_settings(parameters: Mapping[str, Any], shape: parameter_defaults.TrainingShape) -> TrainingSettings:
     """Return the training settings for data of this shape, every "auto" replaced by its documented value."""
     p = parameters
-    rates = resolve_per_table(p["learning_rate"], default_embedding_rate(p, shape), "learning_rate")
+    rates = resolve_per_table(p["learning_rate"], parameter_defaults.default_embedding_rate(p, shape), "learning_rate")
     l2 = resolve_per_table(p["l2"], 0.0, "l2", least=0.0)
     sampler = SamplerConfig.from_value(p["sampler"])
     is_preset = isinstance(p["rank_weight"], str)
@@ -255,8 +248,8 @@ def resolve_settings(parameters: Mapping[str, Any], shape: TrainingShape) -> Tra
         feature_rate=rates["V"],
         bias_rate=rates["W"] if p["label_bias"] else 0.0,
         schedule=p["schedule"],
-        max_norm=default_max_norm(p, shape) if p["max_norm"] == "auto" else p["max_norm"],
-        epochs=default_epochs(shape) if p["epochs"] == "auto" else int(p["epochs"]),
+        max_norm=parameter_defaults.default_max_norm(p, shape) if p["max_norm"] == "auto" else p["max_norm"],
+        epochs=parameter_defaults.default_epochs(shape) if p["epochs"] == "auto" else int(p["epochs"]),
         patience=p["patience"],
         threads=resolve_threads(p["threads"]),
         deterministic=p["deterministic"],
@@ -273,7 +266,7 @@ def resolve_settings(parameters: Mapping[str, Any], shape: TrainingShape) -> Tra
 def resolve_continued_settings(
     parameters: Mapping[str, Any],
     fitted: Mapping[str, Any],
-    shape: TrainingShape,
+    shape: parameter_defaults.TrainingShape,
     epochs: int,
     seed: int,
     replayed: bool = False,
@@ -285,7 +278,7 @@ def resolve_continued_settings(
     `MAX_RIDGE_RATE`, and falls to 0. The seed must
     differ from the fit's, or the same draws would come again.
     """
-    least = MAX_RIDGE_RATE if replayed and has_ridge_start(parameters) else 0.0
+    least = parameter_defaults.MAX_RIDGE_RATE if replayed and parameter_defaults.has_ridge_start(parameters) else 0.0
     fitted_rates = {"V": max(fitted["feature_rate"], least), "W": max(fitted["learning_rate"], least)}
     rates = resolve_per_table(parameters["learning_rate"], fitted_rates, "learning_rate")
     divisor = 1 if replayed else 4

@@ -221,13 +221,11 @@ def tune_model(
             raise InputError(f"with {n_labels} labels {plan.metric} is the same for every model; choose another metric")
         test_table = None if test is None else _align_test_rows(test, data, plan, context)
         shape = TrainingShape(len(rows), int((rows.Y.data > 0).sum()), n_labels, rows.X.shape[1])
-        fixed = {
-            "seed": recipe.seed,
-            "threads": 1 if context.executor.has_persistent_workers else recipe.threads,
-        }  # a worker is one core
+        threads = 1 if context.executor.has_persistent_workers else recipe.threads  # a worker is one core
 
         def fit(parameters: JsonObject, on_epoch: EpochCallback | None) -> Any:
-            return data.fit(tunable.build(**parameters, **fixed), metric=plan.metric, on_epoch=on_epoch)
+            model = tunable.build(**parameters, seed=recipe.seed, threads=threads)
+            return data.fit(model, metric=plan.metric, on_epoch=on_epoch)
 
         def measure(model: LabelModel) -> float:
             return float(evaluate_model(model, validation, (max(k, 1),), "").means[plan.metric])

@@ -31,11 +31,8 @@ FORMAT = 1
 STUDY_NAME = "wsabie tune"
 N_RANDOM_TRIALS = 8
 """Random trials before the tree-structured Parzen estimator (Bergstra et al. 2011) takes over."""
-_STATES: Mapping[str, Literal["done", "stopped", "failed"]] = {
-    "COMPLETE": "done",
-    "PRUNED": "stopped",
-    "FAIL": "failed",
-}
+TrialOutcome = Literal["done", "stopped", "failed"]
+_STATES: Mapping[str, TrialOutcome] = {"COMPLETE": "done", "PRUNED": "stopped", "FAIL": "failed"}
 _FOREIGN_FILE = (ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError)
 """Errors of Optuna on a file that it did not write."""
 
@@ -71,7 +68,7 @@ class Trial:
     parameters: JsonObject
     epochs: int
     figures: list[float]
-    state: Literal["done", "stopped", "failed"]
+    state: TrialOutcome
     reason: str
     seconds: float
 
