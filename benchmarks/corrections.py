@@ -27,7 +27,7 @@ from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, format_current_time
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.labels import label_store
-from wsabie.collection.learning import training
+from wsabie.collection.learning import retrain_plan
 from wsabie.collection.learning.evaluation import pool_scores_by_label
 from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.registry.model_registry import load_model
@@ -103,14 +103,14 @@ def _item(path: Path, number: int) -> dict[str, Any]:
 
 def run(base: Path, test: list[dict[str, Any]], line: str, seed: int, arguments: Any) -> dict[str, Any]:
     """Average precision of every test picture after each training, and how many suggestions were reviewed by then."""
-    order, most = (line, training.MAX_UPDATED_SHARE) if line != GOING_ON else ("random", 1e6)
+    order, most = (line, retrain_plan.MAX_UPDATED_SHARE) if line != GOING_ON else ("random", 1e6)
     rng = np.random.default_rng([seed, 1])
     truth = [set(labels) for labels in json.loads((base / "truth.json").read_text())]
     names = [name for name, n in _counts(truth).items() if n >= AT_LEAST]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "copy"
         shutil.copytree(base, folder)  # times of change are kept
-        with open_collection(folder) as collection, patch.object(training, "MAX_UPDATED_SHARE", most):
+        with open_collection(folder) as collection, patch.object(retrain_plan, "MAX_UPDATED_SHARE", most):
             numbers = _first_tags(collection, truth, names, rng)
             options = {"by": "oracle", "features": arguments.features, "threads": arguments.threads, "seed": seed}
             options["even_if_worse"] = True  # what each training brings is measured

@@ -3,7 +3,7 @@
 from papers.record import PaperRecord
 from papers.records import devise, music, object_parts, slides, vse_ens, wsabie_figures, wsabie_tables
 from wsabie.core.errors import InputError
-from wsabie.vocabulary.label_names import find_closest_names
+from wsabie.vocabulary.name_suggestions import find_closest_names
 
 _PLACES = (wsabie_tables, wsabie_figures, object_parts, slides, music, vse_ens, devise)
 

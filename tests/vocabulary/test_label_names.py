@@ -1,4 +1,4 @@
-"""Spelling of label names, suggestions, and numbers that never change."""
+"""Spelling of label names, and numbers that never change."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError, UnknownLabelError
-from wsabie.vocabulary.label_names import Vocabulary, find_closest_names, normalise_label_name
+from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\t\n")))
@@ -25,15 +25,6 @@ def test_case_is_kept_and_accents_are_composed():
 def test_half_a_surrogate_pair_is_refused():
     with pytest.raises(InputError, match="not valid Unicode"):
         normalise_label_name("a\ud800")
-
-
-def test_closest_prefers_the_nearest_spelling_and_ignores_case():
-    names = ["dauphin", "Dolphin", "dolphins", "dog", "ship"]
-    assert find_closest_names("dolfin", names) == ["Dolphin", "dolphins"]
-    assert find_closest_names("DOLPHIN", names, n=1) == ["Dolphin"]
-    assert find_closest_names("zebra", ["ship", "dog"]) == []
-    assert find_closest_names("asdf", ["leaf", "sand"]) == []  # of four letters two by chance
-    assert find_closest_names("犬", ["猫", "犬"]) == ["犬"]
 
 
 def test_numbers_never_change_when_names_are_added():

@@ -18,7 +18,7 @@ from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.kernel_pca import KernelPca
 from wsabie.io.records import ItemSource, ModalityName
 from wsabie.storage.model_folder import ModelState, open_model_folder
-from wsabie.vocabulary.label_names import find_closest_names
+from wsabie.vocabulary.name_suggestions import find_closest_names
 
 EXTRACTORS: tuple[type[FeatureExtractor], ...] = (
     VisualWords, ColourHistograms, Textons, HogFeatures, Lite0Encoder, OnnxEncoder, MfccWords, SaiWords, BagOfWords,

@@ -30,7 +30,7 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
 from wsabie.io.parsers.text_files import explain_input_errors, format_path
-from wsabie.vocabulary.label_names import find_closest_names
+from wsabie.vocabulary.name_suggestions import find_closest_names
 
 _SLIP = 0.8
 _MAX_BYTES = 1 << 16  # bytes; long dotted keys take memory by their square

@@ -171,7 +171,7 @@ def find_spec(name: str) -> EstimatorSpec:
         The name is unknown; the message names the closest one, or all.
     """
     if name not in SYSTEMS:
-        from wsabie.vocabulary.label_names import find_closest_names
+        from wsabie.vocabulary.name_suggestions import find_closest_names
 
         near = find_closest_names(name, list(SYSTEMS), n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(SYSTEMS)}"

@@ -15,7 +15,7 @@ from wsabie.search.exact_index import find_top_k
 from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.concept_matching import ExpandedLabel, LabelConcepts
 from wsabie.vocabulary.knowledge_graph import DOWN, UP, Concept
-from wsabie.vocabulary.label_names import format_unknown_label
+from wsabie.vocabulary.name_suggestions import format_unknown_label
 from wsabie.vocabulary.word_vectors import WordVectors
 
 MatchKind = Literal["label", "name", "kinds", "same items", "word vector"]

@@ -8,7 +8,7 @@ from pydantic import AliasPath, ConfigDict, Field
 from wsabie.collection.jobs.queue import Job, JobKind
 from wsabie.collection.labels.label_store import ExampleItem, LabelCount
 from wsabie.collection.learning.model_fitting import TrainingPoint
-from wsabie.collection.learning.training import RetrainForecast, TrainingMode
+from wsabie.collection.learning.retrain_plan import RetrainForecast, TrainingMode
 from wsabie.collection.maps.item_map import LabelPosition, Method, ProjectionStatus
 from wsabie.collection.merge_proposals.proposals import MergeReason
 from wsabie.collection.overview import LabelCompletion

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.knowledge_graph import DOWN, UP, KnowledgeGraph, parse_direction
-from wsabie.vocabulary.label_names import format_unknown_label
+from wsabie.vocabulary.name_suggestions import format_unknown_label
 
 
 def match_labels(

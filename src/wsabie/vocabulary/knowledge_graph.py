@@ -16,7 +16,7 @@ from typing import NamedTuple
 from wsabie.core.arrays import Int32
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.vocabulary.concept_hierarchy import MAX_PAIRS, ConceptIndex, Hierarchy, group_targets, make_lookup_key
-from wsabie.vocabulary.label_names import format_unknown_label
+from wsabie.vocabulary.name_suggestions import format_unknown_label
 
 UP = ("is-a", "instance-of")
 """Relations from the special to the general."""

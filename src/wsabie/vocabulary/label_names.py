@@ -1,13 +1,11 @@
-"""Names of labels: normalisation, suggestions for misspelt names, and numbers that never change."""
+"""Names of labels: normalisation, and numbers that never change."""
 
-import heapq
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -16,8 +14,8 @@ import numpy as np
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, UnknownLabelError, require
 from wsabie.core.json_conversion import JsonObject
+from wsabie.vocabulary.name_suggestions import format_unknown_label
 
-_MAX_CANDIDATES = 40  # candidates that survive the quick comparison
 _MAX_MARKS = 100
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 """Break and direction marks: names that differ only in these look the same."""
@@ -26,7 +24,6 @@ _IMPOSSIBLE = re.compile("[\x80-\x9f]")
 """Control characters that no program puts into a name: bytes of a text in another encoding."""
 _MAX_WARNINGS = 10
 log = logging.getLogger("wsabie")
-_MIN_RATIO = 0.6  # of any two short words half of the letters agree by chance
 
 
 def normalise_label_name(name: str) -> str:
@@ -123,35 +120,6 @@ def has_excessive_marks(text: str) -> bool:
 def _compile_marks_pattern() -> re.Pattern[str]:
     marks = "".join(letter for code in range(0x300, 0x1F000) if unicodedata.combining(letter := chr(code)))
     return re.compile(f"[{marks}]{{{_MAX_MARKS + 1}}}")
-
-
-def find_closest_names(name: str, names: Iterable[str], n: int = 3) -> list[str]:
-    """Return up to `n` names that look most like `name`, best first; ties in alphabetical order.
-
-    A quick comparison of letter pairs selects candidates among all names, and a slow one ranks these, so that a million
-    names take seconds and not minutes. Case is ignored.
-
-    Examples
-    --------
-    >>> find_closest_names("dolfin", ["fin whale", "dolphin", "doll", "fish"], n=2)
-    ['dolphin', 'doll']
-    """
-    key = normalise_label_name(name).casefold()
-    key_pairs = _letter_pairs(key)
-
-    def rate_roughly(candidate: str) -> float:
-        candidate_pairs = _letter_pairs(candidate.casefold())
-        return 2 * len(key_pairs & candidate_pairs) / (len(key_pairs) + len(candidate_pairs))
-
-    def rate_exactly(candidate: str) -> float:
-        return SequenceMatcher(None, key, candidate.casefold()).ratio()
-
-    ratings = [(rate_exactly(c), c) for c in heapq.nlargest(_MAX_CANDIDATES, names, key=rate_roughly)]
-    return [c for score, c in sorted(ratings, key=lambda pair: (-pair[0], pair[1])) if score >= _MIN_RATIO][:n]
-
-
-def _letter_pairs(text: str) -> set[tuple[str, str]]:
-    return set(zip(f" {text}", f"{text} ", strict=True))
 
 
 @dataclass(frozen=True)
@@ -378,22 +346,3 @@ class Vocabulary:
         if number is None:
             raise UnknownLabelError(format_unknown_label(name, list(self._ids)))
         return number
-
-
-def format_unknown_label(name: str, names: Sequence[str], kind: str = "label") -> str:
-    """Format the message for an unknown label, or another unknown name, with suggestions from `names`.
-
-    Examples
-    --------
-    >>> format_unknown_label("dolfin", ["dolphin", "ship"])
-    "there is no label 'dolfin'; did you mean 'dolphin'?"
-    >>> format_unknown_label("dolphin", [])
-    "there is no label 'dolphin', and no other one yet"
-    """
-    if not names:
-        return f"there is no {kind} '{name}', and no other one yet"
-    suggestions = [f"'{c}'" for c in find_closest_names(name, names)]
-    if not suggestions:
-        return f"there is no {kind} '{name}' among the {len(names):,} {kind}s, nor one like it; check the spelling"
-    listed = suggestions[0] if len(suggestions) == 1 else f"{', '.join(suggestions[:-1])} or {suggestions[-1]}"
-    return f"there is no {kind} '{name}'; did you mean {listed}?"

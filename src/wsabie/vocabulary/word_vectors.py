@@ -23,7 +23,8 @@ from wsabie.core.label_lists import LabelLists
 from wsabie.vocabulary.concept_hierarchy import make_lookup_key
 from wsabie.vocabulary.concept_matching import match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-from wsabie.vocabulary.label_names import format_unknown_label, normalise_label_name
+from wsabie.vocabulary.label_names import normalise_label_name
+from wsabie.vocabulary.name_suggestions import format_unknown_label
 
 
 class VectorLookup(NamedTuple):

@@ -19,12 +19,8 @@ from wsabie.collection.labels import label_store
 from wsabie.collection.learning import evaluation
 from wsabie.collection.learning.evaluation import compare_models
 from wsabie.collection.learning.model_fitting import LearningCurve, TrainingPoint
-from wsabie.collection.learning.training import (
-    RetrainForecast,
-    TrainingResult,
-    forecast_training,
-    train_collection_model,
-)
+from wsabie.collection.learning.retrain_plan import RetrainForecast, forecast_training
+from wsabie.collection.learning.training import TrainingResult, train_collection_model
 from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.model_registry import Rollback
 from wsabie.core.errors import BusyError, InputError

@@ -18,8 +18,9 @@ from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_list import add_labels
 from wsabie.collection.learning import training, zero_shot
 from wsabie.collection.learning.model_fitting import FitResult, fit_model
+from wsabie.collection.learning.retrain_plan import forecast_training
 from wsabie.collection.learning.suggestions import apply_model
-from wsabie.collection.learning.training import forecast_training, train_collection_model
+from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.registry.model_registry import load_model, load_model_in_use
 from wsabie.collection.search.text_search import search_items
 from wsabie.core.errors import InputError, UnknownLabelError

@@ -132,7 +132,7 @@ def scan(options: ScanOptions) -> Report:
 
 def _refuse_missing_folder(folder: Path) -> None:
     """Refuse a missing folder, and suggest one with a similar name."""
-    from wsabie.vocabulary.label_names import find_closest_names
+    from wsabie.vocabulary.name_suggestions import find_closest_names
 
     with explain_read_errors(folder):
         if folder.exists():

@@ -77,7 +77,7 @@ def labels(options: LabelsOptions) -> Report:
 
 def _show_senses(graph: "KnowledgeGraph", name: str) -> Report:
     """Print the meanings of a name, and the relations of the first one."""
-    from wsabie.vocabulary.label_names import format_unknown_label
+    from wsabie.vocabulary.name_suggestions import format_unknown_label
 
     senses = [graph.concept(concept) for concept in graph.find_senses(name)]
     if not senses:

@@ -64,7 +64,7 @@ def _show_space_neighbours(options: NeighbourOptions, annotator: "SpaceAnnotator
 
 def _find_kind(annotator: "SpaceAnnotator", item: str) -> str:
     """Find the only kind that has this item."""
-    from wsabie.vocabulary.label_names import format_unknown_label
+    from wsabie.vocabulary.name_suggestions import format_unknown_label
 
     kinds = annotator.space.kinds_
     holders = [name for name, fitted_kind in kinds.items() if item in fitted_kind.vocabulary]

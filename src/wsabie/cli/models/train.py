@@ -381,7 +381,7 @@ def _make_cluster_trainer(
 
 def _report_unused_relations(model: "LabelModel") -> None:
     """Report relations without examples, and a label that may be misspelt."""
-    from wsabie.vocabulary.label_names import format_unknown_label
+    from wsabie.vocabulary.name_suggestions import format_unknown_label
 
     unused_pairs = model.list_unused_relations() if hasattr(model, "list_unused_relations") else []
     if unused_pairs:

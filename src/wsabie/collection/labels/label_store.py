@@ -13,7 +13,8 @@ from wsabie.collection.db.database import iterate_chunks, select_in
 from wsabie.collection.db.journal import JournalWriter, Row, read_rows
 from wsabie.collection.db.tables import Condition, annotations, changes, items, labels, merge_exclusions, synonyms
 from wsabie.core.errors import InputError, NotFoundError, UnknownLabelError, require
-from wsabie.vocabulary.label_names import find_closest_names, normalise_label_name
+from wsabie.vocabulary.label_names import normalise_label_name
+from wsabie.vocabulary.name_suggestions import find_closest_names
 
 T = TypeVar("T")
 MAX_LENGTH = 500

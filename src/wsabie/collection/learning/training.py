@@ -1,11 +1,10 @@
 """Train on decisions: from scratch, or from the model in use with the changes since."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, update
+from sqlalchemy import update
 
 from wsabie.collection.annotations import training_examples
 from wsabie.collection.db.database import begin_read
@@ -15,6 +14,7 @@ from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.learning import evaluation, feature_store, zero_shot
 from wsabie.collection.learning.bursts import assign_bursts
 from wsabie.collection.learning.model_fitting import EpochCallback, FitResult, FitSettings, fit_model, update_model
+from wsabie.collection.learning.retrain_plan import RetrainPlan, TrainingMode, find_parent, plan_training
 from wsabie.collection.learning.suggestions import InferenceOptions, InferenceResult, infer_suggestions
 from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.item_index import renew_indices
@@ -27,93 +27,7 @@ from wsabie.evaluation.bootstrap import PairedDifference
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.modalities import PICTURES
 
-MAX_UPDATED_SHARE = 0.2
-"""Share of a model's original decisions that may change before the next training starts from scratch."""
-_MIN_CHANGES = 20
-
-TrainingMode = Literal["full", "corrections", "nothing"]
 MAX_EPOCHS = 10_000
-
-
-class RetrainPlan(NamedTuple):
-    """Mode of a training, its reason, and the contents with decisions since the last one."""
-
-    method: TrainingMode
-    reason: str
-    changed: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class RetrainForecast:
-    """Mode and reason of the next training, and the number of decisions unknown to the model in use."""
-
-    decisions: int
-    method: TrainingMode
-    reason: str
-
-
-def forecast_training(collection: Collection) -> RetrainForecast:
-    """Return the mode of the next training; with too few tags it would still be refused."""
-    (parent, _), plan = _find_parent(collection), plan_training(collection)
-    with begin_read(collection.engine) as connection:
-        n_decisions = training_examples.count_decisions_since(connection, parent.record.last_entry_id if parent else 0)
-    return RetrainForecast(n_decisions, plan.method, plan.reason)
-
-
-def _find_parent(collection: Collection) -> tuple[model_registry.LoadedModel | None, str]:
-    """Return the model in use if it learnt from decisions, or None and the reason why none did."""
-    parent, parent_error = model_registry.find_usable_model(collection)
-    if parent is not None and parent.is_zero_shot:
-        return None, f"model {parent.id} knows labels by their names alone"
-    return parent, parent_error
-
-
-def plan_training(
-    collection: Collection, full: bool = False, features: str | None = None, holdout_bound: float = 0.0
-) -> RetrainPlan:
-    """Choose training from scratch or from the model in use, with the reason.
-
-    Parameters
-    ----------
-    collection : Collection
-    full : bool
-        Train from scratch.
-    features : str or None
-        Fingerprint of the feature extractor; None keeps the current one.
-    holdout_bound : float
-        Position up to which contents are held out now.
-    """
-    parent, parent_error = _find_parent(collection)
-    if full or parent is None:
-        return RetrainPlan("full", "as asked" if full else parent_error)
-    if features not in (None, parent.fingerprint):
-        return RetrainPlan("full", "another feature extractor is chosen than before")
-    if holdout_bound > parent.holdout_bound:
-        return RetrainPlan("full", f"too few tags are left on the items that model {parent.id} never learnt from")
-    facts, model_id = parent.record.facts, parent.id
-    max_changes = int(max(_MIN_CHANGES, MAX_UPDATED_SHARE * facts["decisions_of_full"])) - facts["changed_since_full"]
-    records = model_registry.list_models(collection)
-    with begin_read(collection.engine) as connection:
-        items = training_examples.find_changed_items(connection, parent.record.last_entry_id, max(max_changes, 0))
-        changed = frozenset(training_examples.read_hashes(connection, items or set()))
-        rejected_model = _find_rejected(connection, records, model_id)
-    if items is not None and not items:
-        reason = f"nothing was decided since model {model_id} learnt; train from scratch to do so anyway"
-        return RetrainPlan("nothing", reason)
-    if rejected_model is not None:
-        fact = f"since model {rejected_model} learnt, which did worse than model {model_id} and is not in use"
-        return RetrainPlan("nothing", f"nothing was decided {fact}; train from scratch if you want")
-    if items is None:
-        return RetrainPlan("full", "much was decided since the last training from scratch")
-    subject = "1 item was" if len(items) == 1 else f"{len(items):,} items were"
-    return RetrainPlan("corrections", f"{subject} decided about since model {model_id} learnt", changed)
-
-
-def _find_rejected(connection: Connection, records: list[model_registry.ModelRecord], parent: int) -> int | None:
-    """Return a later model that knows all decisions but did worse than the one in use."""
-    rejected = (record for record in records if record.parent == parent and record.rejection_reason)
-    count_since = training_examples.count_decisions_since
-    return next((record.id for record in rejected if not count_since(connection, record.last_entry_id)), None)
 
 
 class TrainingResult(NamedTuple):
@@ -212,7 +126,7 @@ def train_collection_model(
         start = monotonic()
         model_registry.remove_unfinished_models(collection)
         examples = _read_examples(collection, person_weight)
-        parent, _ = _find_parent(collection)
+        parent, _ = find_parent(collection)
         store = _open_store(collection, parent, features, feature_options or {}, run)
         missing = feature_store.extract_missing_features(collection, store, examples.hashes, run.resources)
         assign_bursts(collection, store)

@@ -19,7 +19,7 @@ from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.search.query_labels import HierarchyRelatedLabels, QueryMatcher
 from wsabie.vocabulary.concept_matching import match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-from wsabie.vocabulary.label_names import format_unknown_label
+from wsabie.vocabulary.name_suggestions import format_unknown_label
 
 _WORD = re.compile(r'(?P<no>-?)(?:"(?P<quoted>[^"]*)"|(?P<word>[^\s,"]+))|,')
 _WORDS_OF_NAME = 6  # longest name that is looked up in knowledge files

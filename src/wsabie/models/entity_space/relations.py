@@ -13,7 +13,8 @@ from wsabie.core.validation import build_incidence, convert_to_csr
 from wsabie.embedding.protocols import KernelArrays
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.training.training_data import build_targets
-from wsabie.vocabulary.label_names import Vocabulary, format_unknown_label, normalise_label_name
+from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
+from wsabie.vocabulary.name_suggestions import format_unknown_label
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,8 +26,9 @@ from wsabie.storage.schema_validation import check_array
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.quadruplet_visits import QuadrupletVisits
 from wsabie.training.training_data import TrainingData
-from wsabie.vocabulary.label_names import Vocabulary, format_unknown_label, normalise_label_name
+from wsabie.vocabulary.label_names import Vocabulary, normalise_label_name
 from wsabie.vocabulary.label_quadruplets import QuadrupletBatch, Quadruplets, count_quadruplets
+from wsabie.vocabulary.name_suggestions import format_unknown_label
 
 PAIRS = "pairs"
 """Name of the figure: mean share of other pairs of labels that rank below the true one."""

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from wsabie.collection import overview
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.jobs import queue
-from wsabie.collection.learning import training
+from wsabie.collection.learning import retrain_plan
 from wsabie.collection.registry import item_index, model_registry
 from wsabie.collection.registry.model_registry import load_model_in_use
 from wsabie.collection.registry.thresholds import PRECISIONS
@@ -60,7 +60,7 @@ def list_models(collection: OpenCollection) -> JsonObject:
         "models": model_registry.list_models(collection),
         "removed": model_registry.list_removed_models(collection),
         "rollback": model_registry.find_rollback(collection),
-        "forecast": training.forecast_training(collection),
+        "forecast": retrain_plan.forecast_training(collection),
         "encoders": [encoder.name for encoder in ENCODERS if is_encoder_installed(encoder)],
     }
 

@@ -113,7 +113,7 @@ def build_entrants(
     require(len(names) > 0, f"no model to compare is named; choose from {', '.join(NAMES)}")
     for name in names:
         if name not in NAMES:
-            from wsabie.vocabulary.label_names import find_closest_names
+            from wsabie.vocabulary.name_suggestions import find_closest_names
 
             matches = find_closest_names(name, NAMES, n=1)
             hint = f"did you mean {matches[0]!r}?" if matches else f"choose from {', '.join(NAMES)}"

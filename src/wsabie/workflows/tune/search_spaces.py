@@ -12,7 +12,7 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.models.base import parameter_defaults
 from wsabie.models.estimator_specs import build_estimator, list_parameters
-from wsabie.vocabulary.label_names import find_closest_names
+from wsabie.vocabulary.name_suggestions import find_closest_names
 
 Values = JsonObject
 ParameterValues: TypeAlias = Mapping[str, Any]
