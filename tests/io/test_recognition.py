@@ -188,14 +188,14 @@ def test_pictures_beside_parquet_are_reported(tmp_path, picture, columns, option
 def test_table_of_labelled_paths_labels_the_pictures_beside(tmp_path, picture):
     for name in ("dog/1.png", "dog/2.png", "3.png"):
         picture(tmp_path / name)
-    (tmp_path / "4.cr2").write_bytes(b"content")
+    (tmp_path / "4.psd").write_bytes(b"content")
     write_table_beside(tmp_path, file_name=["./dog/1.png", "3.png", "gone.png"], labels=[["wolf"], [], ["elk"]])
     rejects = Rejects()
     assert [p.labels for p in open_source(tmp_path, rejects=rejects)] == [("wolf",)]
     assert sorted(rejects.listed) == [
         (f"{tmp_path}/table.parquet row 2", "picture without labels", "3.png"),
         (f"{tmp_path}/table.parquet row 3", "labels without a picture", "gone.png"),
-        ("4.cr2", "unsupported picture format", "convert it to JPEG or PNG"),
+        ("4.psd", "unsupported picture format", "convert it to JPEG or PNG"),
         ("dog/2.png", "picture without labels", "no row in the table"),
     ]
     assert len(open_source(tmp_path / "table.parquet")) == 1

@@ -48,7 +48,7 @@ def test_mixed_folders_keep_the_main_modality(tmp_path: Path) -> None:
         sound(tmp_path / "jazz" / f"{number}.wav")
         sound(tmp_path / "rock" / f"{number}.wav")
     Image.new("RGB", (8, 8)).save(tmp_path / "jazz" / "cover.jpg")
-    (tmp_path / "jazz" / "raw.cr2").touch()
+    (tmp_path / "jazz" / "raw.psd").touch()
     rejects = Rejects()
     assert len(open_source(tmp_path, rejects=rejects)) == 4
     assert not len(rejects)

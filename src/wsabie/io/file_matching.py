@@ -17,6 +17,7 @@ from wsabie.core.folder_tree import walk_folder
 from wsabie.core.input_files import is_regular_file
 from wsabie.io.modalities import DOCUMENTS, MEDIA, PICTURES, SOUNDS, Modality, detect_modality
 from wsabie.io.parsers.text_files import explain_input_errors, format_path, iterate_numbered_lines
+from wsabie.io.raw_photos import RAW_ENDINGS
 from wsabie.io.tags.image_tags import find_sidecar
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.folder_labels import SYSTEM_FOLDERS
@@ -29,6 +30,7 @@ _COMPANIONS = {".xmp", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".txt", ".md",
 """Endings of files that describe other files, and are not counted as data."""
 IGNORE_FILE = ".wsabieignore"
 """File whose lines, as in `.gitignore`, name files and folders to ignore."""
+RAW_TWIN = "RAW photo beside a picture of the same name"
 _ADDRESS = re.compile(r"^[a-zA-Z][\w+.-]+://[^/]*/")
 
 
@@ -45,16 +47,20 @@ class FolderListing(NamedTuple):
 def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None) -> FolderListing:
     """List the files of a modality under a folder.
 
-    Unsupported files and links that lead out are rejected. Hidden files, system files and files listed in
-    `IGNORE_FILE` are skipped. Without `modality`, the most frequent one is taken; documents count only in a folder
-    without pictures and sounds.
+    Unsupported files, links that lead out and RAW photos beside their JPEG are rejected.
+    Hidden files, system files and files listed in `IGNORE_FILE` are skipped. Without `modality`, the most frequent
+    one is taken; documents count only in a folder without pictures and sounds.
     """
     candidates, other_endings = _list_candidates(folder, rejects)
     if modality is None:
         modality = _choose_modality(candidates)
     files: dict[str, Path] = {}
+    raw_twins = _find_raw_twins(candidates[modality, False])
     for path in candidates[modality, False]:
-        _add_file(path, folder, files, rejects)
+        if path in raw_twins:
+            rejects.add(_get_id(path, folder), RAW_TWIN, "the other picture counts")
+        else:
+            _add_file(path, folder, files, rejects)
     for (kind, _), paths in candidates.items():
         other_endings.update(path.suffix.lower() for path in paths if kind is not modality)
     for path in candidates[modality, True]:
@@ -62,6 +68,13 @@ def find_files(folder: Path, rejects: Rejects, modality: Modality | None = None)
     for ending in _COMPANIONS:
         del other_endings[ending]
     return FolderListing(modality, dict(sorted(files.items())), other_endings)
+
+
+def _find_raw_twins(paths: list[Path]) -> set[Path]:
+    """Return the RAW photos beside another picture of the same stem: one shot, saved twice."""
+    raw_photos = {path for path in paths if path.name.lower().endswith(RAW_ENDINGS)}
+    stems = {path.with_suffix("") for path in paths if path not in raw_photos} if raw_photos else set()
+    return {path for path in raw_photos if path.with_suffix("") in stems}
 
 
 def _list_candidates(folder: Path, rejects: Rejects) -> tuple[_Candidates, Counter[str]]:

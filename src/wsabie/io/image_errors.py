@@ -8,6 +8,7 @@ from typing import IO
 from wsabie.core.errors import InputError
 from wsabie.io.image_inspection import inspect_image, is_heif, open_picture, register_heif, silence_decoders
 from wsabie.io.modalities import PICTURES
+from wsabie.io.raw_photos import RawPreviewError, is_raw, open_raw_preview
 from wsabie.io.tags.embedded_metadata import UNREADABLE, iterate_chunks
 from wsabie.storage.rejects import RowError
 
@@ -32,6 +33,8 @@ def explain_decoding_error(error: Exception, stream: IO[bytes]) -> tuple[str, st
     """
     from PIL import Image, UnidentifiedImageError
 
+    if isinstance(error, RawPreviewError):
+        return PICTURES.unsupported_reason, str(error)
     if isinstance(error, Image.DecompressionBombError):
         return "too many pixels", str(error)
     if isinstance(error, UnidentifiedImageError):
@@ -51,8 +54,9 @@ def refine_by_decoding(row_error: RowError, picture: Path) -> RowError:
             stream.seek(0)
             try:
                 with silence_decoders():
-                    inspect_image(stream)
-                    open_picture(stream)
+                    content = open_raw_preview(stream) if is_raw(stream) else stream
+                    inspect_image(content)
+                    open_picture(content)
             except Exception as error:  # decoders raise almost anything over hostile bytes
                 return RowError(*explain_decoding_error(error, stream))
             return RowError("truncated picture", row_error.detail) if is_truncated(stream) else row_error

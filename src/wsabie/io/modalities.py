@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from wsabie.io.raw_photos import RAW_ENDINGS
 from wsabie.io.records import ModalityName
 from wsabie.io.tags.audio_tags import read_audio_labels
 from wsabie.io.tags.image_tags import read_keywords
@@ -53,14 +54,13 @@ PICTURES = Modality(
     "pictures",
     "picture",
     (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".avif", ".ppm", ".pgm",
-     ".pbm", ".pnm", ".mpo", ".jpg_large", ".heic", ".heif", ".hif"),
-    (".jxl", ".jp2", ".psd", ".xcf", ".svg", ".tga", ".exr", ".dng", ".cr2", ".cr3", ".nef",
-     ".arw", ".orf", ".rw2", ".raf", ".pef", ".srw", ".nrw", ".rwl", ".iiq", ".x3f", ".gpr", ".crw", ".kdc", ".dcr",
+     ".pbm", ".pnm", ".mpo", ".jpg_large", ".heic", ".heif", ".hif", *RAW_ENDINGS),
+    (".jxl", ".jp2", ".psd", ".xcf", ".svg", ".tga", ".exr", ".srw", ".iiq", ".x3f", ".gpr", ".crw", ".kdc", ".dcr",
      ".mrw", ".erf", ".3fr", ".fff", ".mef", ".mos", ".sr2", ".srf", ".avci", ".jxr", ".j2k"),
     "xmp",
     "keywords in them or in sidecars beside them (1.jpg.xmp)",
     read_keywords,
-    "such as raw ones of cameras or JPEG XL",
+    "such as Photoshop or JPEG XL",
     "convert it to JPEG or PNG",
 )  # fmt: skip
 SOUNDS = Modality(

@@ -115,7 +115,7 @@ def test_other_files_are_counted_by_ending(animals: Collection) -> None:
     for name in ("1.mov", "dog/2.MOV", "dog/saved", "a.pdf", "dog/1.png.xmp", "list.csv", ".hidden.mov", "x.mp3"):
         (animals.folder / name).write_bytes(b"")
     rejects = Rejects()
-    for name in ("a.nrw", "b.CR2", "c.crw"):
+    for name in ("a.psd", "b.X3F", "c.crw"):
         (animals.folder / name).write_bytes(b"")
     result = run_scan(animals, rejects=rejects)
     counts = "2 .mov, 1 without an ending, 1 .pdf, 1 .mp3"

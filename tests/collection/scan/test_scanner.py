@@ -183,14 +183,14 @@ def test_unreadable_files_are_items_and_listed(photos: Collection) -> None:
     (photos.folder / "words.png").write_bytes(b"plain words")
     (photos.folder / "cut.png").write_bytes(content[: len(content) // 2])
     (photos.folder / "empty.jpg").write_bytes(b"")
-    (photos.folder / "raw.cr2").write_bytes(b"x")
+    (photos.folder / "raw.psd").write_bytes(b"x")
     rejects = Rejects()
     assert run_scan(photos, rejects=rejects) == NOTHING._replace(new=3, unreadable=3, unchanged=6)
     assert {where: reason for where, reason, _ in rejects.listed} == {
         "words.png": "not a picture",
         "cut.png": "truncated picture",
         "empty.jpg": "empty file",
-        "raw.cr2": "unsupported picture format",
+        "raw.psd": "unsupported picture format",
     }
     assert {path for path, (_, state) in read_rows(photos).items() if state == "unreadable"} == {
         "words.png", "cut.png", "empty.jpg",

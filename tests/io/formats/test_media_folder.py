@@ -15,6 +15,7 @@ from wsabie.core.errors import InputError
 from wsabie.io.formats.media_folder import read_file, read_folder, read_metadata
 from wsabie.io.image_inspection import FORMATS
 from wsabie.io.modalities import PICTURES
+from wsabie.io.raw_photos import RAW_ENDINGS
 from wsabie.io.tags.image_tags import read_keywords
 from wsabie.storage.rejects import Rejects, RowError
 
@@ -75,19 +76,19 @@ FOREIGN = ("Thumbs.db", "desktop.ini", ".DS_Store", "about.txt", "1.json", "1.xm
 
 def test_unsupported_picture_formats_are_listed(folder, picture):
     picture(folder / "dog" / "1.jpg")
-    for name in (*FOREIGN, "1.JXL", "2.cr2"):
+    for name in (*FOREIGN, "1.JXL", "2.psd"):
         (folder / "dog" / name).write_bytes(b"content")
     rejects = Rejects()
     assert list_items(read_folder(folder, rejects=rejects)) == {"dog/1.jpg": ("dog",)}
     listed_files = {(where, reason, advice) for where, reason, advice in rejects.listed}
     problem = ("unsupported picture format", "convert it to JPEG or PNG")
-    assert listed_files == {("dog/1.JXL", *problem), ("dog/2.cr2", *problem)}
+    assert listed_files == {("dog/1.JXL", *problem), ("dog/2.psd", *problem)}
     with pytest.raises(InputError, match=r"unsupported picture format \(convert it to JPEG or PNG\)"):
         read_folder(folder, rejects=Rejects(strict=True))
 
 
 def test_folder_of_unreadable_pictures_is_refused(folder, picture):
-    for name in ("1.jxl", "2.cr2"):
+    for name in ("1.jxl", "2.psd"):
         (folder / name).write_bytes(b"content")
     with pytest.raises(InputError, match=r"no pictures that can be read, but 2 in formats .*; convert them to JPEG"):
         read_folder(folder, rejects=Rejects())
@@ -96,7 +97,7 @@ def test_folder_of_unreadable_pictures_is_refused(folder, picture):
         read_folder(folder, rejects=Rejects())
 
 
-OTHERS = {".mpo", ".jpg_large", ".heic", ".heif", ".hif"}  # JPEG of phones, and what pillow-heif adds
+OTHERS = {".mpo", ".jpg_large", ".heic", ".heif", ".hif", *RAW_ENDINGS}  # JPEG of phones, and what wsabie[photos] adds
 
 
 def test_every_readable_format_has_its_endings():

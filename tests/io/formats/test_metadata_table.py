@@ -70,15 +70,15 @@ def test_unusable_metadata_rows_are_reported(folder):
 
 
 def test_unsupported_picture_is_listed_once(folder):
-    (folder / "9.cr2").write_bytes(b"content")
-    (folder / ".hidden.cr2").write_bytes(b"content")
-    names = ["0.png", "9.cr2", ".hidden.cr2", "gone.cr2"]
+    (folder / "9.psd").write_bytes(b"content")
+    (folder / ".hidden.psd").write_bytes(b"content")
+    names = ["0.png", "9.psd", ".hidden.psd", "gone.psd"]
     (folder / "metadata.csv").write_text("file_name,labels\n" + "".join(f"{name},sea\n" for name in names))
     rejects = Rejects()
     assert list_labels(folder, rejects=rejects) == {"0.png": ("sea",)}
     listed = [(where.rpartition("/")[2], reason) for where, reason, _ in rejects.listed if ".png" not in where]
     assert listed == [
-        ("9.cr2", "unsupported picture format"),
+        ("9.psd", "unsupported picture format"),
         ("metadata.csv:4", "labels without a picture"),
         ("metadata.csv:5", "labels without a picture"),
     ]
@@ -87,10 +87,10 @@ def test_unsupported_picture_is_listed_once(folder):
 def test_rejected_picture_of_another_folder_excuses_no_row(folder):
     """The list of what is skipped may hold that of another collection, with the same ids."""
     rejects = Rejects()
-    rejects.add("9.cr2", "unsupported picture format")
-    (folder / "metadata.csv").write_text("file_name,labels\n0.png,sea\n9.cr2,sea\n")
+    rejects.add("9.psd", "unsupported picture format")
+    (folder / "metadata.csv").write_text("file_name,labels\n0.png,sea\n9.psd,sea\n")
     list_labels(folder, rejects=rejects)
-    assert (f"{folder}/metadata.csv:3", "labels without a picture", "9.cr2") in rejects.listed
+    assert (f"{folder}/metadata.csv:3", "labels without a picture", "9.psd") in rejects.listed
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Decoding of pictures into small RGB arrays; unreadable ones are refused with a reason.
 
-Only the decoders in `wsabie.io.image_inspection.FORMATS` are ever tried. A region is cut out as a box, and pixels
-outside its outlines become grey, the same in all pictures, so that a codebook learns them as one word of low weight.
+Only the decoders in `wsabie.io.image_inspection.FORMATS` are ever tried; RAW photos give their preview to them. A
+region is cut out as a box, and pixels outside its outlines become grey, the same in all pictures, so that a
+codebook learns them as one word of low weight.
 """
 
 import io
@@ -25,6 +26,7 @@ from wsabie.features.images import image_scaling
 from wsabie.features.images.augmentation import PixelWindow
 from wsabie.io.image_errors import explain_decoding_error, is_truncated, refuse_exhausted_handles
 from wsabie.io.image_inspection import ImageStructure, inspect_image, open_picture, silence_decoders
+from wsabie.io.raw_photos import is_raw, open_raw_preview
 from wsabie.io.regions import OUTSIDE, Box, ItemContent, Region, RegionCrop
 
 _NARROW = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}  # bytes a pixel; others have 4
@@ -269,7 +271,7 @@ def read_header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> ImageHead
 
 
 def detect_media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) -> str:
-    """Return the media type of a picture by its content, such as "image/jpeg".
+    """Return the media type of a picture by its content, such as "image/jpeg"; of RAW photos none.
 
     Raises
     ------
@@ -277,7 +279,8 @@ def detect_media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) ->
         It is not a picture, or has too many pixels.
     """
     with open_image_stream(content) as stream, _open(stream, max_pixels) as picture:
-        return str(Image.MIME.get(str(picture.image.format), "application/octet-stream"))
+        kind = "RAW" if is_raw(stream) else str(picture.image.format)
+        return str(Image.MIME.get(kind, "application/octet-stream"))
 
 
 @contextmanager
@@ -285,6 +288,9 @@ def _open(stream: IO[bytes], max_pixels: int, size: int = 256, region: Region | 
     """Open a picture without decoding it, and inspect its file; raise `UnreadableItemError` for any error."""
     with silence_decoders():
         try:
+            if is_raw(stream):
+                with _reserve_memory(2 * stream.seek(0, io.SEEK_END)):  # the file and its preview
+                    stream = open_raw_preview(stream)
             structure = inspect_image(stream)
             with _reserve_memory(structure.opening_bytes):
                 image = open_picture(stream)

@@ -30,6 +30,7 @@ from typing import NamedTuple, TypeVar
 from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
 from wsabie.io.image_inspection import inspect_image, open_picture, silence_decoders
+from wsabie.io.raw_photos import is_raw, open_raw_preview, read_raw_xmp
 from wsabie.io.tags import embedded_metadata, xmp
 from wsabie.io.tags.embedded_metadata import UNREADABLE
 from wsabie.io.tags.xmp import MAX_PACKET_BYTES, TagHierarchy, XmpPacket
@@ -272,11 +273,14 @@ def _read_header(picture: Path) -> _Header:
     """Read the facts that Pillow finds in the header, not the pixels."""
     try:
         with silence_decoders(), open_input(picture) as stream:
-            exif = inspect_image(stream).exif
-            image = open_picture(stream)
+            raw = is_raw(stream)
+            content = open_raw_preview(stream) if raw else stream
+            exif = inspect_image(content).exif
+            image = open_picture(content)
             if exif is not None:
                 image.info.setdefault("exif", exif)
             packet = image.info.get("xmp") or getattr(image, "tag_v2", {}).get(_TIFF_XMP)
+            packet = read_raw_xmp(stream, MAX_PACKET_BYTES + 1) if raw else packet
             packet = packet.encode() if isinstance(packet, str) else packet
             size, (orientation, date, keywords) = image.size, _read_exif(image)
     except Exception as error:  # Pillow raises almost anything on damaged files
