@@ -92,7 +92,7 @@ def test_variants_are_read(folder, name, text, labels):
         ("1.txt", "0 0.5 0.5 0.2 0.2\n", "boxes of YOLO, which are not read"),
         ("1.json", '{"version": "5", "shapes": []}', "shapes of labelme, which are not read"),
         ("a.tsv", "x/a.wav\telk\nx/b.wav\tbog\n", "names of sounds, such as .* folder with the sounds"),
-        ("a.tsv", "x/a.cr2\telk\nx/b.cr2\tbog\n", "names of files, such as 'x/a.cr2', and none of these"),
+        ("a.tsv", "x/a.psd\telk\nx/b.psd\tbog\n", "names of files, such as 'x/a.psd', and none of these"),
         ("a.tsv", "C:\\x\\a\telk\nC:\\x\\b\tbog\n", "names of files, such as .* and none of these"),
     ],
 )  # fmt: skip

@@ -30,7 +30,7 @@ from wsabie.io.formats.tool_files import describe_tool
 from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.text_files import format_path, read_head
 from wsabie.storage.rejects import Rejects, RowError
-from wsabie.vocabulary.label_names import report_wrong_encoding
+from wsabie.vocabulary.label_names import report_wrong_encoding, restart_repair_log
 
 MAX_TAGS = 5_000_000
 """Maximum number of tags in a file."""
@@ -120,6 +120,7 @@ def import_tags(
     InputError
         The file is unreadable, has an unknown form, or holds more than `MAX_TAGS` tags.
     """
+    restart_repair_log()
     rejects = Rejects() if rejects is None else rejects
     lines, n_rejects = _read_lines(path, kind, rejects), len(rejects)
     with begin_read(collection.engine) as connection:
