@@ -72,10 +72,11 @@ def find_twins(items: list[pytest.Item]) -> set[pytest.Item]:
     for item in items:
         if ABOVE_CATALOGUE.intersection(item.path.parts) and DATABASE.search(item.nodeid):
             pairs[DATABASE.sub("", item.nodeid)].append(item)
-    return {pair[is_drawn(pair[0])] for pair in pairs.values() if len(pair) == len(KINDS)}
+    twins = [item for pair in pairs.values() if len(pair) == len(KINDS) for item in pair]
+    return {item for item in twins if ("sqlite" in DATABASE.findall(item.nodeid)) != is_for_sqlite(item)}
 
 
-def is_drawn(item: pytest.Item) -> bool:
+def is_for_sqlite(item: pytest.Item) -> bool:
     """Return whether SQLite runs a test of both; a file whose tests share a database is drawn as a whole."""
     separator = "::" if "database_of_module" in item.fixturenames else "["  # type: ignore[attr-defined]
     name = item.nodeid.partition(separator)[0]

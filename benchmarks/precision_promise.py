@@ -18,6 +18,7 @@ from scipy import sparse
 
 from benchmarks.machine import describe_machine
 from wsabie import VisualWords, Wsabie, get_sample_path, open_source
+from wsabie.collection.annotations.training_examples import TrainingExamples
 from wsabie.collection.learning.evaluation import score_suggestions
 from wsabie.collection.learning.suggestions import LabelRanker
 from wsabie.collection.registry.thresholds import HoldoutSuggestions, PrecisionCurve
@@ -56,7 +57,9 @@ def run_split(X: Any, Y: Any, seed: int) -> dict[Any, Any]:
     names = [str(column) for column in columns]
     model.fit(X[train], Y[train], validation=(X[held_out], Y[held_out]), label_names=names)
     loaded: Any = SimpleNamespace(model=model)
-    holdout: Any = SimpleNamespace(Y=Y[held_out], labels=columns)
+    ids, n = [str(row) for row in held_out], len(held_out)
+    no_rows, weights = np.zeros(n, bool), np.ones(n, np.float32)
+    holdout = TrainingExamples(ids, ids, Y[held_out], columns, names, weights, ~no_rows, 1.0, no_rows, 0, 0)
     judged = score_suggestions(loaded, columns, X[held_out], holdout)
     test = test[np.diff(Y[test].indptr) > 0]
     labels, probabilities, right = suggest(loaded, columns, X[test], Y[test])
