@@ -18,7 +18,7 @@ from benchmarks.machine import describe_machine
 from wsabie import Wsabie
 from wsabie.collection.learning.zero_shot import place_labels
 from wsabie.core.arrays import Float32, Int64
-from wsabie.features.encoders.sentence_encoder import SentenceEncoder
+from wsabie.features.encoders.text_encoders import SentenceEncoder
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.features.extractors.onnx_encoders import ConseEncoder
 from wsabie.io.records import Item, ItemList

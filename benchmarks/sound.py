@@ -16,13 +16,13 @@ import numpy as np
 
 from benchmarks.machine import describe_machine, verdict
 from wsabie.core.arrays import Float32
+from wsabie.features.audio.audio_decoder import EncodedAudio
 from wsabie.features.audio.auditory_images import (
     AuditoryImageConfig,
     compute_auditory_images,
     compute_channel_frequencies,
 )
 from wsabie.features.extractor_registry import create_extractor
-from wsabie.features.extractors.audio_words import EncodedAudio
 from wsabie.io.records import Item, ItemList
 
 BARS = {"mfcc": 60.0, "sai": 8.0}

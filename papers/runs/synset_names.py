@@ -15,7 +15,7 @@ from papers.runs.correct_sets import ALL_LABELS, THREE, TWO, open_synsets
 from wsabie.core.arrays import Bool, Float32
 from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Executor, Progress
-from wsabie.features.encoders.sentence_encoder import SentenceEncoder
+from wsabie.features.encoders.text_encoders import SentenceEncoder
 from wsabie.features.extractors.onnx_encoders import ConseEncoder
 from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemList

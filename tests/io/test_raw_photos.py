@@ -9,7 +9,7 @@ from tests.raw_files import make_dng
 
 from wsabie.core.errors import UnreadableItemError
 from wsabie.features.images.image_decoder import decode_image, detect_media_type, read_header
-from wsabie.io.file_matching import RAW_TWIN, find_files
+from wsabie.io.file_discovery import RAW_TWIN, find_files
 from wsabie.io.raw_photos import is_raw
 from wsabie.io.tags.image_tags import read_image_tags, read_keywords
 from wsabie.storage.rejects import Rejects

@@ -10,7 +10,7 @@ from wsabie.collection.folder.collection import create_collection
 from wsabie.collection.labels.label_list import add_labels
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.scan.scanner import scan_collection
-from wsabie.features.encoders.sentence_encoder import is_sentence_encoder_installed
+from wsabie.features.encoders.text_encoders import is_sentence_encoder_installed
 from wsabie.samples import get_photo_folder
 from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.training.rank_losses import build_losses, compute_order_chances, compute_rank_losses, resolve_max_sampled
+from wsabie.training.rank_losses import build_losses, compute_order_chances, compute_rank_losses
+from wsabie.training.samplers import resolve_max_sampled
 
 
 def test_the_slides_example_of_two_rankings() -> None:

@@ -250,7 +250,7 @@ def load_thresholds(path: Path, annotator: "Annotator", min_precision: float | N
 
 def refuse_collection_folder(folder: Path) -> None:
     """Refuse a collection, or a folder of items, in place of a model."""
-    from wsabie.io.file_matching import find_files
+    from wsabie.io.file_discovery import find_files
 
     if (folder / ".wsabie" / "collection.json").is_file():
         raise InputError(f"{folder} is a collection and no model; run: wsabie collection status {quote_path(folder)}")

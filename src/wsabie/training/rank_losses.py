@@ -1,4 +1,4 @@
-"""Ranking loss L(k), a sum of rank weights, as an array, and the limit of draws for a violator."""
+"""Ranking loss L(k), a sum of rank weights, as an array."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -13,7 +13,6 @@ ORDER_STATISTIC = (5, 10)
 """Default of "k-os": the fifth highest of ten positives."""
 Surrogate = Literal["hinge", "logistic"]
 RankWeight = Literal["precision", "mean_rank", "top1"] | Sequence[float]
-AUTO_MAX_SAMPLED = 1000
 MAX_POSITIVES = 100
 
 
@@ -57,15 +56,6 @@ def _build_rank_weights(rank_weight: RankWeight, n: int) -> np.ndarray[tuple[int
     is_falling = is_list and bool((weights >= 0).all() and (np.diff(weights) <= 0).all())
     require(is_falling, "rank_weight must be a non-empty list of non-negative numbers that never increase")
     return np.concatenate([weights, np.full(max(n - len(weights), 0), weights[-1])])[:n]
-
-
-def resolve_max_sampled(loss: LossName, max_sampled: int | Literal["auto"] | None, n_labels: int) -> int:
-    """Return the maximum number of draws: 1 for "auc", all for None (Algorithm 1), 1,000 for "auto"."""
-    if loss == "auc":
-        return 1
-    if max_sampled is None:
-        return n_labels
-    return min(AUTO_MAX_SAMPLED, n_labels) if max_sampled == "auto" else int(max_sampled)
 
 
 def build_losses(loss: LossName, rank_weight: RankWeight, n_labels: int) -> Float32:

@@ -1,4 +1,4 @@
-"""Samplers of negatives: creation by name, state from the space, and refresh periods."""
+"""Samplers of negatives: by name, state from the space, refresh periods, and the most draws of a step."""
 
 import math
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import EmbeddingSpace, KernelArrays
 from wsabie.training.kernel_threads import KernelThreads
+from wsabie.training.rank_losses import LossName
 
 SamplerName = Literal["uniform", "frequency", "adaptive", "full-sort"]
 RankDistribution = Literal["exponential", "geometric", "linear"]
@@ -21,6 +22,8 @@ _BY_RANK = ("rank_scale", "distribution", "paper")
 _OPTIONS = {"uniform": (), "frequency": ("power",), "adaptive": _BY_RANK, "full-sort": _BY_RANK}
 """Options of every sampler."""
 
+AUTO_MAX_SAMPLED = 1000
+"""Most negatives that a step draws for a violator, by default."""
 PAIRS_PER_BLOCK = 256
 """Pairs scored against the same frozen tables in deterministic mode; never a function of the threads."""
 SKETCHED_FROM = 1 << 23
@@ -312,3 +315,12 @@ def create_exact_sampler(space: EmbeddingSpace) -> NegativeSampler:
     from wsabie.kernels.training.sequential_loop import ViolatorScores
 
     return NegativeSampler([ViolatorScores(np.zeros(space.n_labels, np.float32))])
+
+
+def resolve_max_sampled(loss: LossName, max_sampled: int | Literal["auto"] | None, n_labels: int) -> int:
+    """Return the maximum number of draws: 1 for "auc", all for None (Algorithm 1), 1,000 for "auto"."""
+    if loss == "auc":
+        return 1
+    if max_sampled is None:
+        return n_labels
+    return min(AUTO_MAX_SAMPLED, n_labels) if max_sampled == "auto" else int(max_sampled)

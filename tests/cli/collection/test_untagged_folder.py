@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("sqlalchemy", reason="collections need SQLAlchemy")
 
-from wsabie.features.encoders import sentence_encoder
+from wsabie.features.encoders import text_encoders
 from wsabie.samples import get_photo_folder
 
 Cli = Callable[..., Any]
@@ -33,7 +33,7 @@ def names(tmp_path: Path) -> Path:
 def test_init_writes_the_labels_and_says_what_is_next(
     cli: Cli, init: Cli, photos: Path, names: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sentence_encoder, "_PACKAGES", ("missing_package",))
+    monkeypatch.setattr(text_encoders, "_PACKAGES", ("missing_package",))
     made = init(photos, "--labels", names, "--by", "eve")
     assert made.code == 0, made.err
     assert "wsabie collection apply" in made.err
@@ -46,7 +46,7 @@ def test_init_writes_the_labels_and_says_what_is_next(
 
 
 @pytest.mark.skipif(
-    not sentence_encoder.is_sentence_encoder_installed(), reason="the extra `words` is not installed; run `make setup`"
+    not text_encoders.is_sentence_encoder_installed(), reason="the extra `words` is not installed; run `make setup`"
 )
 def test_apply_suggests_by_names(cli: Cli, init: Cli, photos: Path, names: Path) -> None:
     assert "pip install" not in init(photos, "--labels", names).err

@@ -8,8 +8,8 @@ from PIL import Image
 
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.interchange.tag_files import read_table
 from wsabie.collection.interchange.tag_import import import_tags
+from wsabie.collection.interchange.tag_tables import read_table
 from wsabie.collection.labels.label_store import read_label_names
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError

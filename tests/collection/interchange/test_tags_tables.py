@@ -28,8 +28,8 @@ from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.interchange import tag_import
 from wsabie.collection.interchange.tag_export import TagSelection, export_tags
-from wsabie.collection.interchange.tag_files import escape_formula, unescape_formula
 from wsabie.collection.interchange.tag_import import import_tags
+from wsabie.collection.interchange.tag_tables import escape_formula, unescape_formula
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.storage.rejects import Rejects

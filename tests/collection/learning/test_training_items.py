@@ -18,11 +18,11 @@ from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError
-from wsabie.features.encoders import sentence_encoder
+from wsabie.features.encoders import text_encoders
 
 
 def test_too_few_tagged_items_are_refused(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentence_encoder, "_PACKAGES", ("missing_package",))
+    monkeypatch.setattr(text_encoders, "_PACKAGES", ("missing_package",))
     with pytest.raises(InputError, match="has 0 items with tags, of 0 labels; learning needs at least 20"):
         train_collection_model(collection, **OPTIONS)
     rows_by_item = with_pictures(collection, sample(each=5))

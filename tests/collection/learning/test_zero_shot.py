@@ -24,17 +24,17 @@ from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.registry.model_registry import load_model, load_model_in_use
 from wsabie.collection.search.text_search import search_items
 from wsabie.core.errors import InputError, UnknownLabelError
-from wsabie.features.encoders import sentence_encoder
+from wsabie.features.encoders import text_encoders
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.encoders.encoder_store import install_encoder
-from wsabie.features.encoders.text_encoder import TextEncoder
+from wsabie.features.encoders.text_encoders import TextEncoder
 from wsabie.features.extractor_registry import load_extractor
 from wsabie.features.extractors.onnx_encoders import ConseEncoder
 from wsabie.models.annotators import Annotator
 from wsabie.samples import get_photo_folder
 
 needs_words = pytest.mark.skipif(
-    not sentence_encoder.is_sentence_encoder_installed(), reason="the extra `words` is not installed; run `make setup`"
+    not text_encoders.is_sentence_encoder_installed(), reason="the extra `words` is not installed; run `make setup`"
 )
 ANIMALS = ("bee", "butterfly", "cheetah", "crab", "gorilla", "penguin", "squirrel", "toucan")
 
@@ -212,7 +212,7 @@ def test_labels_also_begin_at_their_names_where_items_are_points_among_words(
 def test_without_the_extra_the_first_model_has_to_learn(
     collection: Collection, animals: dict[int, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sentence_encoder, "_PACKAGES", ("missing_package",))
+    monkeypatch.setattr(text_encoders, "_PACKAGES", ("missing_package",))
     with begin_read(collection.engine) as connection:
         message = str(make_no_model_error(connection, collection.folder))
     with pytest.raises(InputError, match="has no model yet") as caught:

@@ -26,7 +26,7 @@ from wsabie.features.encoders.encoder_store import (
     is_encoder_installed,
     is_tower_installed,
 )
-from wsabie.features.encoders.text_encoder import TextEncoder
+from wsabie.features.encoders.text_encoders import TextEncoder
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors.onnx_encoders import Preprocessing
 from wsabie.features.images.image_decoder import decode_image

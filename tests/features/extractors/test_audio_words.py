@@ -11,10 +11,12 @@ import pytest
 
 from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError
 from wsabie.core.execution import ProcessExecutor
+from wsabie.features.audio import audio_decoder
+from wsabie.features.audio.audio_decoder import EncodedAudio
 from wsabie.features.base.codebook import Codebook
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors import audio_words
-from wsabie.features.extractors.audio_words import AudioCodebooks, EncodedAudio, MfccWords, SaiWords
+from wsabie.features.extractors.audio_words import AudioCodebooks, MfccWords, SaiWords
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.rejects import Rejects
 
@@ -119,8 +121,8 @@ def test_channels_are_averaged_and_rates_converted() -> None:
 def test_pieces_add_up_to_the_whole(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
     content = as_wav(make_hum(3))
     (signal,) = EncodedAudio(content, 60).iterate_pieces(rate)
-    monkeypatch.setattr(audio_words, "PIECE_SECONDS", 0.7)
-    monkeypatch.setattr(audio_words, "_BLOCK", 1000)
+    monkeypatch.setattr(audio_decoder, "PIECE_SECONDS", 0.7)
+    monkeypatch.setattr(audio_decoder, "_BLOCK", 1000)
     pieces = list(EncodedAudio(content, 60).iterate_pieces(rate))
     assert [len(piece) for piece in pieces[:-1]] == [round(0.7 * rate)] * 4
     assert np.concatenate(pieces) == pytest.approx(signal, abs=1e-5)

@@ -5,17 +5,16 @@ import { getThumbnailUrl } from "../api/client";
 import { labelApi } from "../api/labels";
 import type { IllustratedLabel, MergeProposal, ProposalPage } from "../api/types";
 import { formatAge, formatCount, formatNumber, formatPercent } from "../base/format";
-import { useShortcuts } from "../base/shortcuts";
 import { useLoad } from "../base/loading";
 import { openDialog } from "../base/router";
 import { useStore } from "../base/store";
 import { Bar, EmptyState, Icon, ErrorMessage } from "../base/components";
-import { undo } from "../decisions/decision-history";
 import { siblingItems } from "../item/sibling-items";
 import { collectionVersion } from "../shell/collection";
 import { notify } from "../base/notifications";
 import { startJob, isActive, useJobs } from "../status/jobs";
 import { applyChange } from "./label-changes";
+import { type ProposalAction, useProposalShortcuts } from "./shortcuts";
 
 const PAGE_SIZE = 20;
 const SOURCE_NAMES: Record<string, string> = { knowledge: "knowledge of words", model: "a model" };
@@ -46,7 +45,7 @@ export function ProposalsView({ canWrite }: { canWrite: boolean }): ReactNode {
   const moveTo = (next: number): void => setPosition(Math.max(0, Math.min(total - 1, next)));
   const updateChoice = (changes: Partial<Choice>): void => setChoices((previous) => new Map(previous).set(key, { ...choice, ...changes }));
 
-  const decide = async (action: "merge" | "apart"): Promise<void> => {
+  const decide = async (action: ProposalAction): Promise<void> => {
     if (!current || !canWrite || isBusy || loadedPage.isLoading) return;
     const included = [current.target, ...current.labels].filter((label) => !choice.excludedIds.has(label.id));
     const target = included.find((label) => label.id === choice.targetId);
@@ -67,13 +66,7 @@ export function ProposalsView({ canWrite }: { canWrite: boolean }): ReactNode {
       loadedPage.reload();
     }
   };
-  useShortcuts([
-    { keys: ["j", "ArrowDown"], description: "Next proposal", run: () => moveTo(position + 1) },
-    { keys: ["k", "ArrowUp"], description: "Proposal before", run: () => moveTo(position - 1) },
-    { keys: ["a"], description: "Merge", run: () => void decide("merge") },
-    { keys: ["x"], description: "Keep apart", run: () => void decide("apart") },
-    { keys: ["z"], description: "Undo", run: undo },
-  ]);
+  useProposalShortcuts((offset) => moveTo(position + offset), (action) => void decide(action));
   const pictures = current && [current.target, ...current.labels].flatMap((label) => label.pictures);
   useEffect(() => siblingItems.set(pictures ?? []), [key]); // eslint-disable-line react-hooks/exhaustive-deps
 

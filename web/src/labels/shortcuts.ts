@@ -1,4 +1,4 @@
-/** Shortcuts of the list and of the tree. */
+/** Shortcuts of the list, of the tree and of the merge proposals. */
 
 import { useShortcuts } from "../base/shortcuts";
 import { updateSearchParams } from "../base/router";
@@ -17,6 +17,19 @@ export function useLabelShortcuts(step: (offset: number) => void): void {
     { keys: ["e"], description: "Edit", run: () => focus(".label-edit input") },
     { keys: ["m"], description: "Merge into another", run: () => focus(".label-merge input") },
     { keys: ["Escape"], description: "Back to the list", run: () => updateSearchParams({ label: null }) },
+    { keys: ["z"], description: "Undo", run: undo },
+  ]);
+}
+
+export type ProposalAction = "merge" | "apart";
+
+/** Register the shortcuts of merge proposals; `step` moves by a number of proposals. */
+export function useProposalShortcuts(step: (offset: number) => void, decide: (action: ProposalAction) => void): void {
+  useShortcuts([
+    { keys: ["j", "ArrowDown"], description: "Next proposal", run: () => step(1) },
+    { keys: ["k", "ArrowUp"], description: "Proposal before", run: () => step(-1) },
+    { keys: ["a"], description: "Merge", run: () => decide("merge") },
+    { keys: ["x"], description: "Keep apart", run: () => decide("apart") },
     { keys: ["z"], description: "Undo", run: undo },
   ]);
 }

@@ -1,43 +1,17 @@
-/** Search by words, by a picture, or by a part of one. */
+/** Page of the search by words or by a picture. */
 
 import { type DragEvent, type ReactNode, useEffect, useState } from "react";
 import { api } from "../api/client";
-import type { LabelScore } from "../api/types";
-import { formatPercent } from "../base/format";
 import { LabelInput } from "../base/label-input";
 import { useLoad } from "../base/loading";
 import { useShortcuts } from "../base/shortcuts";
 import { updateSearchParams, useSearchParams } from "../base/router";
-import { createStore, useStore } from "../base/store";
+import { useStore } from "../base/store";
 import { EmptyState, Icon, ErrorMessage } from "../base/components";
-import { type Box, formatRegion } from "../item/region-box";
 import { siblingItems } from "../item/sibling-items";
-import { Picture } from "../item/picture";
-import { notify } from "../base/notifications";
-import { ResultGrid, ResultGroups } from "./results";
+import { PictureResults, queryPicture, searchWithFile } from "./picture-search";
+import { ResultGroups } from "./results";
 import { parseLastTerm, quoteLabel } from "./query-text";
-
-interface QueryPicture {
-  file: File;
-  src: string;
-  key: number;
-}
-
-/** Survives a change of the page; a file cannot be part of an address. */
-const queryPicture = createStore<QueryPicture | null>(null);
-let dropCount = 0;
-
-function searchWithFile(file: File | null | undefined): void {
-  if (!file) return;
-  if (!file.type.startsWith("image/")) {
-    notify("Only a picture can be searched with.");
-    return;
-  }
-  const previous = queryPicture.get();
-  if (previous) URL.revokeObjectURL(previous.src);
-  queryPicture.set({ file, src: URL.createObjectURL(file), key: (dropCount += 1) });
-  updateSearchParams({ text: null, by: "picture" });
-}
 
 export function SearchPage(): ReactNode {
   const params = useSearchParams();
@@ -184,59 +158,4 @@ function TextResults({ text }: { text: string }): ReactNode {
       )}
     </div>
   );
-}
-
-function PictureResults({ picture }: { picture: QueryPicture }): ReactNode {
-  const [box, setBox] = useState<Box | null>(null);
-  const region = box ? formatRegion(box) : null;
-  const results = useLoad(`picture ${picture.key} ${region}`, (signal) =>
-    api.searchByPicture(picture.file, region, 48, signal),
-  );
-  const items = results.value?.items;
-  useEffect(() => siblingItems.set(items ?? []), [items]);
-  return (
-    <div className="by-picture">
-      <aside aria-label="The picture searched with">
-        <Picture src={picture.src} name="The picture searched with" ratio={null} isDrawing box={box} onBox={setBox} />
-        <p className="quiet">
-          {box ? (
-            <>
-              Only the box counts.{" "}
-              <button type="button" className="link" onClick={() => setBox(null)}>
-                The whole picture
-              </button>
-            </>
-          ) : (
-            "Draw a box to search with a part of it."
-          )}
-        </p>
-        <div className="chips">
-          {selectMostProbable(results.value?.labels ?? []).map((l) => (
-            <button key={l.label} type="button" className="chip" onClick={() => updateSearchParams({ text: quoteLabel(l.label), by: null })}>
-              {l.label} {l.probability !== null && <small>{formatPercent(l.probability)}</small>}
-            </button>
-          ))}
-        </div>
-        <button
-          type="button"
-          onClick={() => {
-            URL.revokeObjectURL(picture.src);
-            queryPicture.set(null);
-            updateSearchParams({ by: null });
-          }}
-        >
-          Close
-        </button>
-      </aside>
-      <div className={`search-results ${results.isLoading ? "stale" : ""}`} aria-busy={results.isLoading}>
-        {results.error && <ErrorMessage error={results.error} onRetry={results.reload} />}
-        {items && <ResultGrid items={items} name="Most like it" />}
-      </div>
-    </div>
-  );
-}
-
-/** Select the eight most probable labels; the model sorts by score, which is another order. */
-function selectMostProbable(labels: LabelScore[]): LabelScore[] {
-  return labels.toSorted((a, b) => (b.probability ?? 0) - (a.probability ?? 0)).slice(0, 8);
 }

@@ -2,16 +2,13 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from wsabie.cli.framework import JsonObject, Report, argument, command, option
+from wsabie.cli.framework import Report, argument, command, option
 from wsabie.cli.inputs import choose_format
 from wsabie.cli.output import InterruptExit, TerminalProgress, format_count, out, print_note, quote_path
 from wsabie.cli.shared_options import DataOptions, RayAddress, Seed, make_executor
 from wsabie.core.errors import InputError
-
-if TYPE_CHECKING:
-    from wsabie.io.shards.shard_folder import ShardFolder
 
 
 class ShardsOptions(DataOptions):
@@ -55,14 +52,8 @@ def shards(options: ShardsOptions) -> Report:
             raise
         raise InterruptExit from None
     seconds = round(time.perf_counter() - start, 3)
-    yield {"out": folder, **collect_shard_facts(written), "skipped": len(rejects), "seconds": seconds}
+    yield {"out": folder, **written.summarise(), "skipped": len(rejects), "seconds": seconds}
     rows, parts = format_count(len(written), "row"), format_count(len(written.files), "shard")
     labels = format_count(written.facts["labels"], "label")
     out.print(f"{folder}: {rows} of {written.facts['features']:,} features and {labels} in {parts}")
     print_note(f"next: wsabie train {quote_path(folder)} --model MODEL")
-
-
-def collect_shard_facts(shards: "ShardFolder") -> JsonObject:
-    """Collect the facts of a folder of shards."""
-    n_bytes = sum(entry["bytes"] for entry in (*shards.files, *shards.other_files.values()))
-    return {**shards.facts, "shards": len(shards.files), "bytes": n_bytes, "fingerprint": shards.fingerprint}

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsabie.cli.data.shards import collect_shard_facts
 from wsabie.cli.framework import JsonObject, Report, Scope, argument, command, only_for, option, refuse_options
 from wsabie.cli.inputs import find_modality, load_annotator, refuse_collection_folder, run_by_model
 from wsabie.cli.output import TerminalProgress, format_epoch_count, print_note, show_epochs, show_table
@@ -99,7 +98,7 @@ def _show_shards(options: InfoOptions) -> Report:
     shards = open_shard_folder(options.model)
     if options.verify:
         shards.verify(TerminalProgress())
-    facts = collect_shard_facts(shards) | ({"verified": True} if options.verify else {})
+    facts = shards.summarise() | ({"verified": True} if options.verify else {})
     yield {"shards": options.model, **facts, "files": shards.files}
     _show_facts(options.model, facts)
 

@@ -16,7 +16,8 @@ from wsabie.collection.db.tables import items, roots
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.interchange.tag_record import TagLine
 from wsabie.core.arrays import Int64
-from wsabie.io.file_matching import fold_path, list_relative_paths, list_spellings
+from wsabie.io.file_discovery import fold_path
+from wsabie.io.file_matching import list_relative_paths, list_spellings
 from wsabie.io.modalities import detect_modality
 from wsabie.storage.rejects import RowError
 

@@ -18,8 +18,9 @@ from wsabie.collection.folder.collection import WEB_ROOT, Collection
 from wsabie.collection.folder.collection_file import refuse_read_only
 from wsabie.collection.folder.drafts import note_drafts, remove_collection_drafts
 from wsabie.collection.interchange import picture_export
-from wsabie.collection.interchange.tag_files import write_coco, write_table
+from wsabie.collection.interchange.coco_tags import write_coco
 from wsabie.collection.interchange.tag_record import ENDINGS, ExportFormat, PlacementMode, StateFilter, Tag
+from wsabie.collection.interchange.tag_tables import write_table
 from wsabie.collection.labels import label_store
 from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Progress

@@ -19,9 +19,10 @@ from wsabie.collection.db.database import begin_read, group_pairs, iterate_chunk
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time, read_rows
 from wsabie.collection.db.tables import items, labels, models, roots
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
+from wsabie.collection.interchange.coco_tags import read_coco_tags
 from wsabie.collection.interchange.item_matching import ItemMatcher
-from wsabie.collection.interchange.tag_files import read_coco_tags, read_table
 from wsabie.collection.interchange.tag_record import ENDINGS, TagLine, format_time
+from wsabie.collection.interchange.tag_tables import read_table
 from wsabie.collection.labels import label_store
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, require

@@ -32,8 +32,7 @@ from wsabie.evaluation.calibration import Calibration, ScoredPairs, fit_calibrat
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.encoders.encoder_store import is_tower_installed
-from wsabie.features.encoders.sentence_encoder import SentenceEncoder, is_sentence_encoder_installed
-from wsabie.features.encoders.text_encoder import TextEncoder
+from wsabie.features.encoders.text_encoders import SentenceEncoder, TextEncoder, is_sentence_encoder_installed
 from wsabie.features.extractors.onnx_encoders import ConseEncoder, HubEncoder
 from wsabie.io.modalities import PICTURES
 from wsabie.models.base.row_scaling import RowScaling

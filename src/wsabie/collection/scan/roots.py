@@ -21,7 +21,8 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.execution import Progress
 from wsabie.core.input_files import is_regular_file, open_input
 from wsabie.core.json_conversion import JsonObject
-from wsabie.io.file_matching import find_files, fold_path, format_other_files, normalise_relative_path
+from wsabie.io.file_discovery import find_files, fold_path, format_other_files
+from wsabie.io.file_matching import normalise_relative_path
 from wsabie.io.formats import media_folder
 from wsabie.io.formats.tool_files import list_tool_notes
 from wsabie.io.modalities import PICTURES, Modality

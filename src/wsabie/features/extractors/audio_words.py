@@ -1,176 +1,36 @@
 """Sounds as histograms of words: typical coefficients, or typical boxes of stabilised images.
 
-Bengio et al. 2012, part II. Sounds are decoded into samples of one channel and one rate, a piece at a time: libsndfile
-decodes (WAV, FLAC, Ogg, MP3, AIFF ...), libsoxr changes the rate; both come with the extra "audio".
+Bengio et al. 2012, part II.
 """
 
-import io
-import math
-import os
-import re
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import reduce
-from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32
 from wsabie.core.errors import UnreadableItemError, require
 from wsabie.core.execution import SILENT, Progress
-from wsabie.core.optional_packages import import_optional
 from wsabie.features.audio import auditory_images, mfcc
+from wsabie.features.audio.audio_decoder import MAX_SECONDS, MIN_SECONDS, EncodedAudio, require_audio
 from wsabie.features.base.codebook import Codebook, learn_codebook, suggest_codebook_size
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext, iterate_at_positions, iterate_batches, select_evenly
 from wsabie.features.base.word_extractor import BlockExtractor, Weighting, WordExtractor
-from wsabie.features.images.image_decoder import open_image_stream
 from wsabie.io.records import Item, ItemSource
 from wsabie.storage.schema_validation import check_array
 
 RATES = (1_000, 192_000)
-PIECE_SECONDS = 30.0
-"""Length of the pieces in which sounds are processed, so that memory does not grow with their length."""
-
-_MAX_CHANNELS = 32
-_RECORDED_RATES = (1_000, 1_536_000)  # of files: recorders of bats take 384,000 samples a second
-_BLOCK = 1 << 16  # frames that are decoded at once
-_LOUDEST = 1e9  # samples are from -1 to 1; powers of far larger ones leave the range of floats
-_SHORTEST = 0.02  # seconds: less than a frame holds no features
-_EMPTY_TAG = b"ID3\x04" + bytes(5) + b"\x0a" + bytes(10)
-_STATED = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
-_UNKNOWN = 0x7FFFF000  # bytes: writers into a pipe, who do not know the length, state this or more
 WORDS = 2_000
 """Words of a codebook, as in Bengio et al. 2012."""
 _RATE_SAMPLE = 64  # sounds
 _HIGHEST_AUTO = 22_050
 _IMAGES_AT_ONCE = 64
 _LEARNT_SECONDS = 60.0  # of a sound: words are learned from its beginning
-
-
-class EncodedAudio(NamedTuple):
-    """Encoded sound.
-
-    Attributes
-    ----------
-    content : Path or bytes
-    max_seconds : float
-        Later samples are ignored.
-    """
-
-    content: Path | bytes
-    max_seconds: float
-
-    def read_rate(self) -> int:
-        """Return the samples a second of the recording.
-
-        Raises
-        ------
-        UnreadableItemError
-        """
-        with _open_decoder(self.content) as file:
-            return int(file.samplerate)
-
-    def iterate_pieces(self, rate: int) -> Iterator[Float32]:
-        """Yield the mean of the channels at a rate, in pieces of `PIECE_SECONDS`; the last may be shorter.
-
-        Raises
-        ------
-        UnreadableItemError
-            It cannot be read, or holds values that are not finite.
-        """
-        length, tail, n_samples = round(PIECE_SECONDS * rate), np.zeros(0, np.float32), 0
-        for block in self._iterate_resampled(rate):
-            tail = np.concatenate([tail, block]) if len(tail) else block
-            n_samples += len(block)
-            while len(tail) >= length:
-                yield tail[:length]
-                tail = tail[length:]
-        if n_samples < _SHORTEST * rate:
-            raise UnreadableItemError("too short", f"{n_samples / rate:.3f} seconds")
-        if len(tail) >= _SHORTEST * rate:
-            yield tail
-
-    def _iterate_resampled(self, rate: int) -> Iterator[Float32]:
-        soxr = _import_library("soxr")
-        with _open_decoder(self.content) as file:
-            stream = None if file.samplerate == rate else soxr.ResampleStream(file.samplerate, rate, 1, dtype="float32")
-            n_frames_left = math.ceil(self.max_seconds * file.samplerate)
-            while n_frames_left > 0:
-                with _explain_sound_errors("damaged sound"):
-                    frames = file.read(min(n_frames_left, _BLOCK), dtype="float32", always_2d=True)
-                n_frames_left -= len(frames)
-                last = not len(frames) or n_frames_left <= 0
-                with np.errstate(all="ignore"):
-                    mono = frames.mean(axis=1, dtype=np.float32)
-                if not (np.abs(mono) <= _LOUDEST).all():
-                    raise UnreadableItemError("no finite samples", f"or some above {_LOUDEST:g}")
-                block = mono if stream is None else stream.resample_chunk(mono, last=last)
-                if len(block):
-                    yield block
-                if last:
-                    return
-
-
-def require_audio() -> None:
-    """Raise InputError where the libraries for sounds are not installed."""
-    for name in ("soundfile", "soxr"):
-        _import_library(name)
-
-
-def _import_library(name: str) -> Any:
-    return import_optional(name, f"sounds need {name}", "audio")
-
-
-@contextmanager
-def _open_decoder(content: Path | bytes) -> Iterator[Any]:
-    soundfile = _import_library("soundfile")
-    open_image_stream(content).close()
-    with _explain_sound_errors("not a sound"):
-        file = soundfile.SoundFile(_as_decoder_input(content))
-    with file:
-        low, high = _RECORDED_RATES
-        if not 1 <= file.channels <= _MAX_CHANNELS:
-            raise UnreadableItemError("too many channels", f"{file.channels}, at most {_MAX_CHANNELS}")
-        if not low <= file.samplerate <= high:
-            detail = f"{file.samplerate:,} samples a second, and not {low:,} to {high:,}"
-            raise UnreadableItemError("sampling rate out of range", detail)
-        _refuse_truncated(file)
-        yield file
-
-
-def _as_decoder_input(content: Path | bytes) -> bytes | io.BytesIO:
-    """Return the name of a file, or its content as a stream.
-
-    MP3 without a tag is opened by name alone (soundfile 0.14 with libsndfile 1.2.2); in memory it gets an empty tag.
-    """
-    if isinstance(content, Path):
-        return os.fsencode(content.absolute())  # "-" would be the standard input
-    is_bare = content[:1] == b"\xff" and content[1:2] >= b"\xe0"
-    return io.BytesIO(_EMPTY_TAG + content if is_bare else content)
-
-
-def _refuse_truncated(file: Any) -> None:
-    """Refuse a file shorter than its header states; libsndfile only logs this and reads on."""
-    match = _STATED.search(file.extra_info)
-    if match is None or int(match[1]) >= _UNKNOWN:
-        return
-    stated, present = int(match[1]), int(match[2])
-    missing = file.frames * (stated / max(present, 1) - 1) / file.samplerate
-    if missing >= _SHORTEST or not file.frames:  # some writers count a few bytes of a header
-        raise UnreadableItemError("damaged sound", f"{present:,} bytes of {stated:,} are there")
-
-
-@contextmanager
-def _explain_sound_errors(reason: str) -> Iterator[None]:
-    """Turn errors of the decoder into an `UnreadableItemError` with this reason."""
-    try:
-        yield
-    except (_import_library("soundfile").SoundFileError, OSError) as error:
-        raise UnreadableItemError(reason, getattr(error, "error_string", str(error))) from error
 
 
 @dataclass(frozen=True)
@@ -275,8 +135,8 @@ class AudioWords(WordExtractor, BlockExtractor):
         low, high = RATES
         is_rate = self.rate == "auto" or (isinstance(self.rate, int | np.integer) and low <= self.rate <= high)
         require(is_rate, f'rate is {self.rate}; give samples a second from {low:,} to {high:,}, or "auto"')
-        in_range = _SHORTEST <= self.max_seconds <= 86_400
-        require(in_range, f"max_seconds is {self.max_seconds}; give {_SHORTEST} to 86,400 seconds")
+        in_range = MIN_SECONDS <= self.max_seconds <= MAX_SECONDS
+        require(in_range, f"max_seconds is {self.max_seconds}; give {MIN_SECONDS} to {MAX_SECONDS:,} seconds")
         is_count = isinstance(self.n_words, int | np.integer) and 1 <= self.n_words <= 10_000
         is_count = is_count or self.n_words == "auto"
         require(is_count, f'n_words is {self.n_words}; give a number of words from 1 to 10,000, or "auto"')

@@ -22,7 +22,7 @@ from wsabie.features.base.sampling import WorkContext
 from wsabie.features.encoders.encoder_list import PREPROCESSOR_CONFIG
 from wsabie.features.encoders.encoder_store import find_encoder, load_file
 from wsabie.features.encoders.onnx_network import NORMALISATIONS, OnnxContent, TrialCost, open_network, try_network
-from wsabie.features.encoders.sentence_encoder import SentenceEncoder
+from wsabie.features.encoders.text_encoders import SentenceEncoder
 from wsabie.features.images.image_extractor import ImageFeatureExtractor, ImageView
 from wsabie.io.records import ItemSource
 from wsabie.storage.schema_validation import PositiveCount, check_schema

@@ -8,7 +8,8 @@ from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes
 from wsabie.io.datasets.magnatagatune import is_magnatagatune, read_magnatagatune_attributes
 from wsabie.io.datasets.million_song import is_million_song, read_million_song_attributes
 from wsabie.io.datasets.spoken_digits import is_spoken_digits, read_spoken_digits_attributes
-from wsabie.io.file_matching import find_files, normalise_relative_path
+from wsabie.io.file_discovery import find_files
+from wsabie.io.file_matching import normalise_relative_path
 from wsabie.io.formats.media_folder import FILE_COLUMN, NAMES, find_metadata, normalise_labels
 from wsabie.io.modalities import SOUNDS
 from wsabie.io.parsers.label_cells import SEPARATORS, LabelCellReader

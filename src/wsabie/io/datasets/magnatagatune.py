@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes, make_attribute_items, select_split_side
-from wsabie.io.file_matching import find_files, normalise_relative_path
+from wsabie.io.file_discovery import find_files
+from wsabie.io.file_matching import normalise_relative_path
 from wsabie.io.formats.id_labels import IdLabelCollector
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import SOUNDS

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from wsabie.core.errors import InputError, require
 from wsabie.io.datasets.item_attributes import AttributeTable, ItemAttributes, make_attribute_items, select_split_side
-from wsabie.io.file_matching import find_files
+from wsabie.io.file_discovery import find_files
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.modalities import SOUNDS
 from wsabie.io.parsers.array_builders import require_rows

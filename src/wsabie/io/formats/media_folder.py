@@ -30,7 +30,8 @@ from typing import Any, NamedTuple, TypeAlias
 from wsabie.core.errors import InputError, MissingLabelsError, require
 from wsabie.core.input_files import is_regular_file
 from wsabie.core.json_conversion import JsonObject
-from wsabie.io.file_matching import FileMatcher, find_files, format_other_files, normalise_relative_path
+from wsabie.io.file_discovery import find_files, format_other_files
+from wsabie.io.file_matching import FileMatcher, normalise_relative_path
 from wsabie.io.formats.tool_files import find_tool_advice
 from wsabie.io.image_errors import refine_by_decoding
 from wsabie.io.modalities import DOCUMENTS, MEDIA, Modality, detect_modality

@@ -20,7 +20,8 @@ from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
-from wsabie.io.file_matching import find_files, find_listed_files, find_local_file
+from wsabie.io.file_discovery import find_files
+from wsabie.io.file_matching import find_listed_files, find_local_file
 from wsabie.io.formats.documents import has_text_column, read_parquet_documents
 from wsabie.io.formats.media_folder import normalise_labels
 from wsabie.io.formats.parquet_rows import DENSE, SPARSE, ParquetStream

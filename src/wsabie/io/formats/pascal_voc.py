@@ -16,7 +16,8 @@ from itertools import count
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from wsabie.core.errors import InputError
-from wsabie.io.file_matching import FileMatcher, find_local_file, fold_path
+from wsabie.io.file_discovery import fold_path
+from wsabie.io.file_matching import FileMatcher, find_local_file
 from wsabie.io.formats.region_items import KINDS, RegionAnnotation, make_region_items
 from wsabie.io.modalities import PICTURES
 from wsabie.io.parsers.array_builders import require_rows

@@ -181,6 +181,11 @@ class ShardFolder:
         content = json.dumps([self.facts, self.files, self.other_files], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
+    def summarise(self) -> JsonObject:
+        """Return the facts with the number of shards, the bytes and the fingerprint."""
+        n_bytes = sum(entry["bytes"] for entry in (*self.files, *self.other_files.values()))
+        return {**self.facts, "shards": len(self.files), "bytes": n_bytes, "fingerprint": self.fingerprint}
+
     def list_slices(self, lo: int, hi: int) -> list[ShardSlice]:
         """Return the rows lo..hi - 1, by the shards in which they lie."""
         slices = []

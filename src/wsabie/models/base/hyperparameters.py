@@ -19,7 +19,7 @@ from wsabie.models.base import parameter_defaults
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.training import rank_losses
 from wsabie.training.resolved_settings import Schedule, TrainingSettings
-from wsabie.training.samplers import SamplerConfig
+from wsabie.training.samplers import SamplerConfig, resolve_max_sampled
 from wsabie.training.training_data import PairWeighting
 
 Auto = Literal["auto"]
@@ -243,7 +243,7 @@ def resolve_settings(parameters: Mapping[str, Any], shape: parameter_defaults.Tr
         loss=p["loss"],
         rank_weight=p["rank_weight"] if is_preset else tuple(float(w) for w in p["rank_weight"]),
         margin=float(p["margin"]),
-        max_sampled=rank_losses.resolve_max_sampled(p["loss"], p["max_sampled"], shape.n_labels),
+        max_sampled=resolve_max_sampled(p["loss"], p["max_sampled"], shape.n_labels),
         learning_rate=rates["W"],
         feature_rate=rates["V"],
         bias_rate=rates["W"] if p["label_bias"] else 0.0,

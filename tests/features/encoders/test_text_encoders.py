@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.features.encoders.sentence_encoder import SentenceEncoder, is_sentence_encoder_installed
+from wsabie.features.encoders.text_encoders import SentenceEncoder, is_sentence_encoder_installed
 
 needs_words = pytest.mark.skipif(
     not is_sentence_encoder_installed(), reason="the extra `words` is not installed; run `make setup`"
