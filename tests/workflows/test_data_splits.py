@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from wsabie.core.errors import InputError
 from wsabie.features.images.augmentation import strip_view_ids
 from wsabie.io.records import FeatureTable
-from wsabie.workflows.data_splits import split_labels, split_rows
+from wsabie.workflows.data_splits import group_bursts, split_labels, split_rows
 
 NAMES = [f"song {i}{view}" for i in range(50) for view in ("", "#2")]
 
@@ -89,12 +89,40 @@ def test_near_copies_stay_together_by_burst(augment: int) -> None:
     ids = [f"{number}{view}" for number in range(150) for view in views]
     of_row = np.repeat(scenes, len(views))
     X = rng.standard_normal((50, 60))[of_row] + 0.2 * rng.standard_normal((len(ids), 60))
-    rows = build_rows(ids, X=X.astype(np.float32), augment=augment)
+    rows = build_rows(ids, X=X.astype(np.float32), augment=augment, near_equality=0.85)
+    grouped, n_bursts = group_bursts(rows)
+    assert n_bursts == 50
 
-    def count_parted(by: str) -> int:
-        sides = split_rows(rows, by, 0.0, 0.2, 0)
+    def count_parted(rows: FeatureTable) -> int:
+        sides = split_rows(rows, "auto", 0.0, 0.2, 0)
         assert len(sides.test) == pytest.approx(30, abs=3)
         return len(np.intersect1d(of_row[sides.train], of_row[sides.test]))
 
-    assert count_parted("burst") == 0
-    assert count_parted("row") > 10
+    assert count_parted(grouped) == 0
+    assert count_parted(rows) > 10
+
+
+def test_bursts_join_the_groups_that_they_touch() -> None:
+    """Rows 0 and 1 are near, 1 and 2 of one group, 3 and 4 of one moment; nothing joins 5 and 6."""
+    X = np.eye(7, dtype=np.float32)
+    X[1], X[4] = X[0] + 0.1 * X[1], X[3] + X[4]
+    times = ["", "", "", "2024-05-01T10:00:00", "2024-05-01T10:00:09", "2024-05-01", "2024-05-01"]
+    groups = ["p", "q", "q", "", "", "r", ""]
+    rows = build_rows(list("abcdefg"), X=X, groups=groups, times=times, near_equality=0.85)
+    grouped, n_bursts = group_bursts(rows)
+    assert (grouped.groups, n_bursts) == (["p", "p", "p", "d", "d", "r", ""], 2)
+    assert group_bursts(replace(rows, near_equality=None, times=None)).rows.groups == groups
+
+
+@pytest.mark.parametrize("augment", [0, 1])
+@pytest.mark.parametrize("groups", [None, [f"g{i // 4}" for i in range(100)]])
+def test_rows_without_bursts_keep_their_sides(augment: int, groups: list[str] | None) -> None:
+    """One burst of two rows is joined; every other row stays where it was for most seeds."""
+    X = np.eye(100, dtype=np.float32)
+    X[3] = X[0]
+    rows = build_rows(NAMES, X=X, augment=augment, groups=groups, near_equality=0.85)
+    n_same = 0
+    for seed in range(10):
+        before, after = (split_rows(r, "auto", 0.1, 0.1, seed).sides(100) for r in (rows, group_bursts(rows).rows))
+        n_same += int((before == after).sum())
+    assert n_same > 900

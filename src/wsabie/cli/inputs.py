@@ -176,6 +176,13 @@ def get_read_options(facts: JsonObject) -> Settings:
     return {"default_items": facts.get("items"), "image_label": facts.get("image_label")}
 
 
+def report_bursts(n_bursts: int) -> None:
+    """Report the number of bursts that a hold-out kept together, if there are any."""
+    if n_bursts:
+        bursts = format_count(n_bursts, "burst")
+        print_note(f"{bursts} of near-copies, or of pictures of one moment, kept on one side of the hold-out")
+
+
 def is_training_data(source: "Source", facts: JsonObject) -> bool:
     """Return True if a model with these facts was trained on this source."""
     from wsabie.io.fingerprints import compute_fingerprint_or_none

@@ -46,6 +46,8 @@ class FeatureTable:
         Fingerprint of the extractor whose features the columns are: rows of two extractors do not mix.
     augment : int
         Number of further views of each picture that are rows too: "a#1", "a#2" ... "a#augment" for the picture "a".
+    near_equality : float or None
+        Lowest cosine of rows of near-copies of a picture; None: cosines of these rows say nothing about copies.
     open_width : bool
         Nothing says how many features there are: X is as wide as the highest number of one.
 
@@ -72,6 +74,7 @@ class FeatureTable:
     feature_names: list[str] | None = None
     extractor_fingerprint: str | None = None
     augment: int = 0
+    near_equality: float | None = None
     open_width: bool = False
 
     def __post_init__(self) -> None:

@@ -43,6 +43,7 @@ class StreamInfo:
     feature_names: list[str] | None = None
     extractor_fingerprint: str | None = None
     augment: int = 0
+    near_equality: float | None = None
     order: Literal["source", "text", "number"] = "text"
 
 
@@ -211,7 +212,8 @@ class RowCollector:
         labels = labels if final_ids is None else final_ids[labels]
         Y = array_builders.build_label_matrix(counts, labels, len(label_names), arrays.get("signs"))
         is_open = open_width or info.n_features is None
-        sources = info.counts, info.feature_names, info.extractor_fingerprint, info.augment, is_open
+        origin = info.extractor_fingerprint, info.augment, info.near_equality
+        sources = info.counts, info.feature_names, *origin, is_open
         return FeatureTable(X, Y, label_names, self.ids, self._facts.get("group"), self._facts.get("time"), *sources)
 
 
@@ -222,9 +224,8 @@ class InMemoryStream(RowStream):
         self.path, self.rows, self.rejects = path, rows, Rejects()
         self.index = LabelIndex(rows.label_names)
         width = None if rows.open_width else rows.X.shape[1]
-        self.info = StreamInfo(
-            rows.counts, width, rows.feature_names, rows.extractor_fingerprint, rows.augment, "source"
-        )
+        origin = rows.extractor_fingerprint, rows.augment, rows.near_equality
+        self.info = StreamInfo(rows.counts, width, rows.feature_names, *origin, "source")
 
     def iterate_parts(self, skip: int = 0) -> Iterator[StreamPart]:
         signed = bool((self.rows.Y.data < 0).any())

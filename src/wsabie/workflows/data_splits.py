@@ -9,7 +9,7 @@ import numpy as np
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError
 from wsabie.core.json_conversion import JsonObject
-from wsabie.evaluation.bursts import find_leaders
+from wsabie.evaluation.bursts import find_leaders, parse_capture_times
 from wsabie.evaluation.quadruplets import split_quadruplets
 from wsabie.evaluation.splits import Split, hold_out_labels, split
 from wsabie.features.images.augmentation import strip_view_ids
@@ -40,9 +40,8 @@ def split_rows(rows: FeatureTable, by: str, valid: float, test: float, seed: int
     Parameters
     ----------
     rows : FeatureTable
-    by : {"auto", "group", "burst", "row", "label", "time"}
-        As in `split`; "auto" is "group" if the rows have groups, else "row". "burst": near-copies by the cosine of rows
-        stay together (`wsabie.evaluation.bursts`).
+    by : {"auto", "group", "row", "label", "time"}
+        As in `split`; "auto" is "group" if the rows have groups, else "row".
     valid, test : float
         Fractions of the rows.
     seed : int
@@ -65,8 +64,6 @@ def split_rows(rows: FeatureTable, by: str, valid: float, test: float, seed: int
         by = "row" if rows.groups is None else "group"
     originals = strip_view_ids(rows.ids, rows.augment)
     groups = rows.groups
-    if by == "burst":
-        by, groups = "group", _find_bursts(rows, originals)
     if originals != rows.ids and (groups is None or by == "row"):
         by, groups = ("group" if by == "row" else by), originals
     sides = split(
@@ -85,13 +82,49 @@ def split_rows(rows: FeatureTable, by: str, valid: float, test: float, seed: int
     return Split(sides.train, valid_rows, test_rows)
 
 
-def _find_bursts(rows: FeatureTable, originals: Sequence[str]) -> list[str]:
-    """Return the id of the first row that each row nearly equals; views follow the centred one."""
-    centred = find_centred_views(rows)
-    names = [rows.ids[row] for row in centred]
-    leaders = find_leaders(rows.X[centred], np.full(len(centred), np.nan))
-    leader_of = dict(zip(names, [names[leader] for leader in leaders], strict=True))
-    return [leader_of[original] for original in originals]
+class BurstGroups(NamedTuple):
+    """Rows of pictures whose groups hold whole bursts, and the number of bursts of several pictures."""
+
+    rows: FeatureTable
+    n_bursts: int
+
+
+def group_bursts(rows: FeatureTable) -> BurstGroups:
+    """Join the rows of each burst, and the groups that it touches, into one group.
+
+    `wsabie.evaluation.bursts` finds the bursts. Without one of several pictures the rows stay as they are. Further
+    views of a picture follow it.
+
+    Parameters
+    ----------
+    rows : FeatureTable
+        Rows of pictures; by `times` of day and `near_equality`.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> X, Y = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.2]]), csr_matrix((3, 0))
+    >>> group_bursts(FeatureTable(X, Y, [], ["a", "b", "c"], near_equality=0.85)).rows.groups
+    ['a', '', 'a']
+    """
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    centred, times = find_centred_views(rows), parse_capture_times(rows.times or [""] * len(rows))
+    leaders = centred[find_leaders(rows.X[centred], times[centred], rows.near_equality)]
+    n_bursts = int((np.bincount(leaders) > 1).sum())
+    if not n_bursts:
+        return BurstGroups(rows, 0)
+    leader_of = {rows.ids[row]: leader for row, leader in zip(centred, leaders, strict=True)}
+    groups, first_of_group = rows.groups or [""] * len(rows), dict[str, int]()
+    links = [(row, leader_of[name]) for row, name in enumerate(strip_view_ids(rows.ids, rows.augment))]
+    links += [(row, first_of_group.setdefault(group, row)) for row, group in enumerate(groups) if group]
+    row, linked = np.array(links, np.int64).T
+    graph = csr_matrix((np.ones(len(row), np.int8), (row, linked)), (len(rows), len(rows)))
+    _, numbers = connected_components(graph, directed=False)
+    _, first, sizes = np.unique(numbers, return_index=True, return_counts=True)
+    names = [groups[row] or (rows.ids[row] if size > 1 else "") for row, size in zip(first, sizes, strict=True)]
+    return BurstGroups(replace(rows, groups=[names[number] for number in numbers]), n_bursts)
 
 
 class RelationSplit(NamedTuple):

@@ -36,7 +36,7 @@ from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.trainer import Trainer
-from wsabie.workflows.data_splits import find_centred_views, require_enough_items, split_rows
+from wsabie.workflows.data_splits import find_centred_views, group_bursts, require_enough_items, split_rows
 from wsabie.workflows.work_folder import find_work_folder, hold_work_folder
 
 Rows = TypeVar("Rows", FeatureTable, ShardedFeatureTable)
@@ -59,7 +59,7 @@ class TrainingRecipe:
     feature_options : dict
         "features", "augment", and options of `create_extractor`.
     holdout_share : float
-        Share of the rows (whole groups) that chooses the epoch if there are no validation data.
+        Share of the rows (whole groups and bursts) that chooses the epoch if there are no validation data.
     metric : str
         Validation metric that chooses the epoch; see `Wsabie.fit`.
     min_rows : int
@@ -267,7 +267,10 @@ def prepare_training_data(
         names = recipe.feature_options.get("features", AUTO)
         extractor_name = extractor.identity()["features"] if names == AUTO else names
         source_facts = {"source_fingerprint": source_fingerprint, "extractor": extractor_name}
-    learnable, aligned = _drop_labels_without_vector(rows, recipe, context.rejects), None
+    learnable, aligned, n_bursts = _drop_labels_without_vector(rows, recipe, context.rejects), None, 0
+    holds_out = valid is None and (recipe.holdout_share or select_supported_fit_params(recipe.estimator, groups=None))
+    if holds_out and (rows.near_equality is not None or getattr(source, "modality", None) == "pictures"):
+        learnable, n_bursts = group_bursts(learnable)
     if valid is not None:
         aligned = extract_aligned_rows(extractor, valid, learnable, context)
     training, validation = _split_sides(learnable, aligned, recipe)
@@ -281,6 +284,7 @@ def prepare_training_data(
         "validation_rows": 0 if validation is None else len(validation),
         "rows_without_labels": n_unlabelled,
         "skipped": len(context.rejects),
+        **({"bursts": n_bursts} if n_bursts else {}),
     }
     facts = _add_common_facts(facts, recipe, training.label_names, learnable.label_names)
     return PreparedData(training, validation, extractor, aligned, facts)

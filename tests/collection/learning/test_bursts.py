@@ -19,10 +19,11 @@ from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
-from wsabie.evaluation.bursts import NEAR_EQUALITY, RESEMBLANCE, SECONDS, find_leaders
+from wsabie.evaluation.bursts import RESEMBLANCE, SECONDS, find_leaders
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.encoders.encoder_store import install_encoder
 
+NEAR_EQUALITY = 0.85
 SHOTS = 4
 _EXIF, _TIME = 0x8769, 0x9003  # the part of a camera, and the time of the shot in it
 
@@ -91,13 +92,13 @@ def test_a_picture_keeps_its_burst_when_earlier_shots_arrive(collection: Collect
 )
 def test_time_and_likeness_decide(times: list[float], cosine: float, leaders: list[int]) -> None:
     X = np.array([[1, 0], [cosine, (1 - cosine**2) ** 0.5]], np.float32)
-    assert find_leaders(X, np.array(times)).tolist() == leaders
+    assert find_leaders(X, np.array(times), NEAR_EQUALITY).tolist() == leaders
 
 
 def test_a_chain_of_small_changes_is_several_bursts() -> None:
     angles = np.arange(100) * 0.1
     X = np.column_stack([np.cos(angles), np.sin(angles)])
-    leaders = find_leaders(X, np.full(100, np.nan))
+    leaders = find_leaders(X, np.full(100, np.nan), NEAR_EQUALITY)
     assert (np.sum(X * X[leaders], axis=1) > 0.85).all()
     assert len(set(leaders.tolist())) == 10
 
@@ -115,20 +116,20 @@ def test_near_rows_of_an_encoder_of_the_hub_are_no_burst(
 
 @pytest.mark.parametrize("width", [6, 400])  # the wider rows are compared by sketches first
 @pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("near_equality", [NEAR_EQUALITY, np.inf])
-def test_leaders_are_those_of_all_pairs(width: int, is_sparse: bool, near_equality: float) -> None:
+@pytest.mark.parametrize("near_equality", [NEAR_EQUALITY, None])
+def test_leaders_are_those_of_all_pairs(width: int, is_sparse: bool, near_equality: float | None) -> None:
     rng = np.random.default_rng(0)
     scenes = rng.standard_normal((20, width))
     rows = (scenes[rng.integers(20, size=200)] + 0.4 * rng.standard_normal((200, width))).astype(np.float32)
     times = np.where(rng.random(200) < 0.3, np.nan, rng.integers(100, size=200).astype(np.float64))
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosines, is_close = unit @ unit.T, np.abs(times[:, None] - times) <= SECONDS
-    expected = list(range(30))  # these lead already
+    limit, expected = near_equality or np.inf, list(range(30))  # these lead already
     for row in range(30, 200):
-        is_similar = cosines[row] >= np.where(is_close[row], RESEMBLANCE, near_equality)
+        is_similar = cosines[row] >= np.where(is_close[row], RESEMBLANCE, limit)
         expected.append(
             next((leader for leader in range(row) if expected[leader] == leader and is_similar[leader]), row)
         )
-    leaders = find_leaders(sparse.csr_matrix(rows) if is_sparse else rows, times, 30, near_equality)
+    leaders = find_leaders(sparse.csr_matrix(rows) if is_sparse else rows, times, near_equality, 30)
     assert leaders.tolist() == expected
     assert len(set(expected)) < 200

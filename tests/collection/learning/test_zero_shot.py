@@ -6,17 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from sqlalchemy import bindparam, func, select
 
 from picture_collections import add_item, tag
 from wsabie.collection.annotations.decisions import make_no_model_error, tag_items
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry
-from wsabie.collection.db.tables import models, suggestions
+from wsabie.collection.db.tables import bursts, items, models, suggestions
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
 from wsabie.collection.labels.label_list import add_labels
 from wsabie.collection.learning import training, zero_shot
+from wsabie.collection.learning.bursts import assign_bursts
+from wsabie.collection.learning.feature_store import Resources, extract_missing_features, open_feature_store
 from wsabie.collection.learning.model_fitting import FitResult, fit_model
 from wsabie.collection.learning.retrain_plan import forecast_training
 from wsabie.collection.learning.suggestions import apply_model
@@ -29,7 +32,7 @@ from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.encoders.encoder_store import install_encoder
 from wsabie.features.encoders.text_encoders import TextEncoder
 from wsabie.features.extractor_registry import load_extractor
-from wsabie.features.extractors.onnx_encoders import ConseEncoder
+from wsabie.features.extractors.onnx_encoders import ConseEncoder, Lite0Encoder
 from wsabie.models.annotators import Annotator
 from wsabie.samples import get_photo_folder
 
@@ -63,6 +66,29 @@ def first_labels(collection: Collection, model: int) -> dict[int, str]:
     with begin_read(collection.engine) as connection:
         names = label_store.read_label_names(connection)
         return {item: names[label] for item, label in connection.execute(query)}
+
+
+@needs_words
+def test_names_of_things_leave_bursts_to_the_features_of_the_first_training(
+    collection: Collection, animals: dict[int, str]
+) -> None:
+    """Different photos of an animal are at one point among names, and near-copies are near for the network too."""
+    for name in ANIMALS:
+        with Image.open(get_photo_folder() / "animal" / f"erase_{name}.jpg") as photo:
+            photo.crop((9, 9, *photo.size)).save(collection.folder / f"copy of {name}.jpg", quality=90)
+            add_item(collection, collection.folder / f"copy of {name}.jpg")
+    assert apply_model(collection, by="eve", threads=1).is_zero_shot
+    with begin_read(collection.engine) as connection:
+        assert not connection.execute(select(bursts)).all()
+    store, resources = open_feature_store(collection, Lite0Encoder()), Resources()
+    with begin_read(collection.engine) as connection:
+        hash_of = {path: name for path, name in connection.execute(select(items.c.path, items.c.hash))}  # noqa: C416
+    extract_missing_features(collection, store, list(hash_of.values()), resources)
+    assign_bursts(collection, open_feature_store(collection, store.extractor))
+    with begin_read(collection.engine) as connection:
+        leaders = {name: leader for name, leader in connection.execute(select(bursts.c.hash, bursts.c.leader))}  # noqa: C416
+    assert {hash_of[f"copy of {name}.jpg"]: hash_of[f"erase_{name}.jpg"] for name in ANIMALS}.items() <= leaders.items()
+    assert len(set(leaders.values())) == len(ANIMALS)
 
 
 @needs_words

@@ -60,6 +60,7 @@ def test_columns_and_notes_have_the_documented_format(tmp_path, extractor, colle
         "counts": True,
         "extractor_fingerprint": extractor.fingerprint(),
         "augment": 0,
+        "near_equality": None,
         "label_names": ["bricks", "grass", "photo", "sky"],
     }
 

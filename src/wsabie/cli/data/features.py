@@ -277,7 +277,7 @@ def _write_components(
     from wsabie.features.kernel_pca import KernelPca
     from wsabie.io.formats.parquet_rows import DenseTransform, write_parquet_rows
 
-    rows = replace(rows, counts=False, feature_names=None, extractor_fingerprint=pca.fingerprint())
+    rows = replace(rows, counts=False, feature_names=None, near_equality=None, extractor_fingerprint=pca.fingerprint())
     with progress.stage("mapping rows", len(rows), "rows") as stage:
 
         def apply(blocks: "Iterable[Matrix]") -> "Iterator[Float32]":

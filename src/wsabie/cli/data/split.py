@@ -35,7 +35,8 @@ class RowOptions(Options):
     """Options about the side of a row."""
 
     by: Literal["auto", "group", "burst", "row", "label", "time", "one-label"] = option(
-        "group, row, label or time (default: group if there are groups); burst: near-copies of pictures stay together; "
+        "group, row, label or time (default: group if there are groups, and burst if the features show near-copies); "
+        "burst: near-copies, and pictures of one moment, stay together, and groups do; "
         "one-label: every row stays in training and one of its labels is the test.",
         "auto",
     )
@@ -88,12 +89,16 @@ def _split_rows(options: SplitOptions) -> Report:
         if options.rows.drop_near is not None:
             _require_rows(source, options.data, "--drop-near compares features")
         if options.rows.by == "burst":
-            _require_rows(source, options.data, "--by burst compares features")
+            _require_bursts(_require_rows(source, options.data, "--by burst compares features"), options.data)
         if not inputs.is_table(source) and source.modality != "pictures":
             _require_rows(source, options.data, "split writes rows or pictures")
         relation_split = None
         if label_pairs is None:
-            sides = data_splits.split_rows(rows, options.rows.by, *options.shares, options.seed)
+            by, grouped = options.rows.by, rows
+            if by == "burst" or (by == "auto" and rows.near_equality is not None):
+                by, (grouped, n_bursts) = "auto", data_splits.group_bursts(rows)
+                inputs.report_bursts(n_bursts)
+            sides = data_splits.split_rows(grouped, by, *options.shares, options.seed)
         else:
             relation_split = data_splits.split_with_relations(rows, label_pairs, *options.shares, options.seed)
             sides = relation_split.sides
@@ -161,6 +166,14 @@ def _split_declaration(options: SplitOptions, declaration: "SpaceDeclaration") -
     counts |= {f"{name} (pairs)": n for name, n in pairs.items()}
     show_table(str(options.out), ["", *SIDES], [[name, *(n[side] for side in SIDES)] for name, n in counts.items()])
     print_note(f"next: wsabie train {quote_path(written.files[0])} --model DIR")
+
+
+def _require_bursts(rows: "FeatureTable", data: Path) -> None:
+    """Refuse rows that neither features nor times join to bursts."""
+    if rows.near_equality is None and not any("T" in time for time in rows.times or ()):
+        fact = f"nothing in {data} tells bursts: its features show no near-copies, and no row has a time of day"
+        remedy = "extract features of the pictures with --features lite0, or leave near rows out with --drop-near"
+        raise InputError(f"{fact}; {remedy}")
 
 
 def _require_rows(source: "Source", data: Path, reason: str) -> "FeatureTable":

@@ -67,8 +67,8 @@ class TrainOptions(shared.DataOptions, TrainClusterOptions):
     kind: str = option(f"Kind of model: {', '.join(SYSTEMS)}.", "wsabie", scope=ONLY_LABELS)
     valid: Path | None = option("Validation data; otherwise --hold-out rows are set aside.", scope=IN_TABLES)
     hold_out: float | None = option(
-        "Fraction of rows (whole groups) that choose the epoch (default: 0.1); of auto and fusion, those that choose "
-        "kind and weights.",
+        "Fraction of rows (whole groups and bursts of pictures) that choose the epoch (default: 0.1); of auto and "
+        "fusion, those that choose kind and weights.",
         min=0,
         max=0.9,
     )
@@ -138,6 +138,7 @@ def _train_model(options: TrainOptions) -> Report:
         print_note(f"{options.valid} is the training data itself, {reason}")
     if recipe.holdout_share and valid is None and not result.facts["validation_rows"]:
         print_note("no row that was set aside has a label that other rows have, so that the last epoch was kept")
+    inputs.report_bursts(result.facts.get("bursts", 0))
     yield from _report_training(recipe, result, rounds)
     asks_parts = recipe.system == "parts" and getattr(source, "modality", None) == "pictures"
     command, data = ("parts", "PICTURE") if asks_parts else ("annotate", "NEW_DATA")

@@ -212,7 +212,7 @@ def infer_suggestions(collection: Collection, loaded_model: LoadedModel, options
         return InferenceResult(0, 0, 0, 0)
     store = feature_store.open_feature_store(collection, loaded_model.extractor)
     missing = feature_store.extract_missing_features(collection, store, hashes, options.resources)
-    assign_bursts(collection, store)
+    assign_bursts(collection, store, is_final=not loaded_model.is_zero_shot)
     with begin_read(collection.engine) as connection:
         ranker = LabelRanker(loaded_model, loaded_model.read_current_labels(connection))
     embeddings: list[item_index.ItemEmbeddings] = []

@@ -35,7 +35,7 @@ _MAX_LISTED = 100_000  # skipped pictures that a file's notes name
 _FIELDS = {DENSE: "values"}  # of `ItemFeatures`, where the column has another name
 SHARD_FILES = r"\d+\.parquet|merged\.parquet"
 """Names in the folder of shards."""
-_FORMAT = 3  # version of the file; work begun in another version starts again
+_FORMAT = 4  # version of the file; work begun in another version starts again
 
 
 class ShardSummary(NamedTuple):
@@ -180,10 +180,10 @@ def extract_to_file(
 ) -> int:
     """Write the rows of `extractor.transform(source, augment=augment)` to a Parquet file.
 
-    Columns: id, labels list<string>, group and time where the source has them, indices list<uint32> and values
-    list<float32>, or features list<float32> where rows are dense; the metadata under "wsabie" holds {"schema": 1,
-    "n_features", "counts", "extractor_fingerprint", "augment", "label_names"}. The same source, extractor and settings
-    give the same file, after any number of interruptions and on any executor.
+    Columns: id, labels list<string>, group and time where the source or the pictures have them, indices list<uint32>
+    and values list<float32>, or features list<float32> where rows are dense; the metadata under "wsabie" holds
+    {"schema": 1, "n_features", "counts", "extractor_fingerprint", "augment", "near_equality", "label_names"}. The same
+    source, extractor and settings give the same file, after any number of interruptions and on any executor.
 
     Parameters
     ----------
@@ -292,8 +292,7 @@ def _run_plan(
     if not n_rows:
         shutil.rmtree(plan.folder, ignore_errors=True)
         raise InputError(sampling.format_nothing_readable(source, context.rejects))
-    facts: JsonObject = {"n_features": extractor.n_features_, "counts": extractor.has_counts}
-    facts |= {"extractor_fingerprint": extractor.fingerprint(), "augment": plan.augment}
+    facts = {"n_features": extractor.n_features_, **extractor.table_facts(plan.augment)}
     return merge_shards(plan.folder, len(plan.keys), out, plan.key, facts, extractor.is_dense)
 
 

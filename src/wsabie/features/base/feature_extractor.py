@@ -59,6 +59,8 @@ class FeatureExtractor(SavedObject, ABC):
     """Version of the rows; increased when the same parameters give other rows."""
     is_dense: ClassVar[bool] = False
     """True if every row holds every column."""
+    near_equality: ClassVar[float | None] = None
+    """Lowest cosine of rows of near-copies of a picture; None: cosines say nothing about copies."""
     batch_size: ClassVar[int] = BATCH
     """Most items of a batch for a worker."""
 
@@ -92,6 +94,10 @@ class FeatureExtractor(SavedObject, ABC):
         UnreadableItemError
             The item cannot be read.
         """
+
+    def read_time(self, item: Item) -> str | None:
+        """Return the time that the source states; of pictures, else the capture time in the file; or None."""
+        return item.time
 
     @abstractmethod
     def encode(self, view: Any) -> EncodedRow:
@@ -201,7 +207,8 @@ class FeatureExtractor(SavedObject, ABC):
         dict
             Arguments of `FeatureTable`.
         """
-        return {"counts": self.has_counts, "extractor_fingerprint": self.fingerprint(), "augment": augment}
+        origin = {"extractor_fingerprint": self.fingerprint(), "near_equality": self.near_equality}
+        return {**origin, "counts": self.has_counts, "augment": augment}
 
     def iterate(self, source: ItemSource, *, augment: int = 0, **options: Unpack[RunOptions]) -> Iterator[ItemFeatures]:
         """Yield the rows of `transform` in order, with only a few batches of items in memory.
@@ -449,8 +456,9 @@ def extract_batch(
 
     def extract(item: Item) -> list[ItemFeatures]:
         group = item.id if item.group is None and augment else item.group
+        time = extractor.read_time(item)
         return [
-            ItemFeatures(format_view_id(item.id, number), item.labels, group, item.time, *extractor.encode(view))
+            ItemFeatures(format_view_id(item.id, number), item.labels, group, time, *extractor.encode(view))
             for number, view in enumerate(extractor.iterate_views(item, augment))
         ]
 

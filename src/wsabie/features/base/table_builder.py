@@ -24,7 +24,7 @@ def build_feature_table(
     dense : bool
         Every row holds every column; X is then an array.
     **facts
-        `counts`, `extractor_fingerprint` and `augment` of the table.
+        `counts`, `extractor_fingerprint`, `augment` and `near_equality` of the table.
     """
     labels, ids, groups, times = LabelIndex(), list[str](), list[str | None](), list[str | None]()
     sizes, indices, values = GrowingArray(np.int64), GrowingArray(np.int32), GrowingArray(np.float32)

@@ -83,6 +83,10 @@ class CompositeExtractor(FeatureExtractor):
         """Yield the decoded item as all parts take it."""
         return self.parts[0].iterate_views(item, augment)
 
+    def read_time(self, item: Item) -> str | None:
+        """Return the time of an item as its parts read it."""
+        return self.parts[0].read_time(item)
+
     def identity(self) -> JsonObject:
         """Return the settings without defaults of all parts."""
         facts: JsonObject = {}

@@ -9,7 +9,7 @@ import json
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from PIL import Image
@@ -142,6 +142,7 @@ class OnnxEncoder(ImageFeatureExtractor):
     name = "onnx"
     kind = "onnx_encoder"
     is_dense = True
+    near_equality: ClassVar[float | None] = 0.85  # benchmarks/pages/collections.md
 
     model: str | Path | None = None
     _: KW_ONLY
@@ -307,6 +308,7 @@ class ConseEncoder(Lite0Encoder):
 
     name = "lite0-names"
     kind = "conse_encoder"
+    near_equality = None  # different pictures of one kind of thing are at one point
 
     _: KW_ONLY
     output: str | None = "classes"
@@ -363,6 +365,7 @@ class HubEncoder(OnnxEncoder):
 
     name = "hub"
     kind = "hub_encoder"
+    near_equality = None  # rows of different pictures may be near each other
 
     model: str | Path | None = field(default=None, init=False)
     encoder: str = ""

@@ -255,10 +255,8 @@ def read_header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> ImageHead
     """
     stream.seek(0)
     with _open(stream, max_pixels) as picture:
-        image, structure, (width, height), *_ = picture
-        if structure.exif is not None:
-            image.info.setdefault("exif", structure.exif)
-        orientation, capture_time = _read_orientation(image), _read_capture_time(image)
+        image, _, (width, height), *_ = picture
+        capture_time, orientation = _read_capture_time(picture), _read_orientation(image)
         if image.format == "TIFF":
             orientation = 1  # Pillow reports the upright size
         position = stream.tell()
@@ -268,6 +266,15 @@ def read_header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> ImageHead
             with _load(picture):
                 pass
     return ImageHeader(*((height, width) if orientation in _SIDEWAYS else (width, height)), capture_time)
+
+
+def read_capture_time(content: Path | bytes, *, max_pixels: int = 64_000_000) -> str | None:
+    """Return the capture time of a picture, as in `ImageHeader`; None without one, or if it is unreadable."""
+    try:
+        with open_image_stream(content) as stream, _open(stream, max_pixels) as picture:
+            return _read_capture_time(picture)
+    except UnreadableItemError:
+        return None
 
 
 def detect_media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) -> str:
@@ -428,10 +435,12 @@ def _read_orientation(image: Image.Image) -> int:
     return orientation if isinstance(orientation, int) else 1
 
 
-def _read_capture_time(image: Image.Image) -> str | None:
+def _read_capture_time(picture: _OpenPicture) -> str | None:
     """Return the capture time in the metadata, or None."""
+    if picture.structure.exif is not None:
+        picture.image.info.setdefault("exif", picture.structure.exif)
     try:
-        notes = Image.Image.getexif(image).get_ifd(_CAMERA)
+        notes = Image.Image.getexif(picture.image).get_ifd(_CAMERA)
         text = next((str(notes[tag]) for tag in _CAPTURE_TAGS if notes.get(tag)), "")
         return datetime.strptime(text.strip("\0 ")[:19], "%Y:%m:%d %H:%M:%S").isoformat()
     except Exception:  # as above

@@ -9,7 +9,7 @@ from wsabie.core.arrays import Float64, Int32, UInt8
 from wsabie.core.errors import require
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.images.augmentation import CropView, crop_view, generate_views
-from wsabie.features.images.image_decoder import DecodedImage, decode_with_size
+from wsabie.features.images.image_decoder import DecodedImage, decode_with_size, read_capture_time
 from wsabie.io.records import Item
 
 MAX_PIXELS = 64_000_000
@@ -77,6 +77,10 @@ class ImageFeatureExtractor(FeatureExtractor):
         decoded = cache(lambda size: decode_with_size(item.content, size=size, max_pixels=self.max_pixels))
         for crop in generate_views(item.id, augment, crop=self.crop, seed=self.seed):
             yield ImageView(decoded, crop)
+
+    def read_time(self, item: Item) -> str | None:
+        """Return the time that the source states, else the capture time in the file."""
+        return item.time or read_capture_time(item.full_content, max_pixels=self.max_pixels)
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""

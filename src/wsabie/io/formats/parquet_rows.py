@@ -3,9 +3,9 @@
 Sparse rows are `indices` list<uint32> with `values` list<float32>, dense ones `features` (a list of
 floats, all of one length). Beside them: `id`, `labels` list<string>, `negatives` list<string> (labels that
 are denied), `group`, `time`. `write_parquet_rows` notes under the key `wsabie` what columns cannot say: {"schema":
-1, "n_features", "counts", "label_names", "feature_names", "extractor_fingerprint", "augment"}; without the note the
-width is what the rows need, labels are in the order of their code points, and ids that are missing are row numbers,
-counted from 1 over all shards.
+1, "n_features", "counts", "label_names", "feature_names", "extractor_fingerprint", "augment", "near_equality"}; without
+the note the width is what the rows need, labels are in the order of their code points, and ids that are missing are row
+numbers, counted from 1 over all shards.
 """
 
 import json
@@ -194,7 +194,7 @@ def write_parquet_rows(rows: FeatureTable, path: str | Path, *, through: DenseTr
     """
     from pyarrow.parquet import ParquetWriter
 
-    facts = ("counts", "label_names", "feature_names", "extractor_fingerprint", "augment")
+    facts = ("counts", "label_names", "feature_names", "extractor_fingerprint", "augment", "near_equality")
     width = through.width if through else None
     note = {"schema": 1, "n_features": width or rows.X.shape[1]}
     note |= {name: getattr(rows, name) for name in facts}
@@ -324,7 +324,8 @@ class ParquetStream(RowStream):
 def read_stream_info(table: ParquetTable) -> StreamInfo:
     """Return the facts that `write_parquet_rows` noted."""
     noted = table.note
-    names = {"counts", "n_features", "feature_names", "extractor_fingerprint", "augment"} & noted.keys()
+    facts = {"counts", "n_features", "feature_names", "extractor_fingerprint", "augment", "near_equality"}
+    names = facts & noted.keys()
     return StreamInfo(**{name: noted[name] for name in names}, order="source" if "label_names" in noted else "text")
 
 

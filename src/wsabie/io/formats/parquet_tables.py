@@ -416,6 +416,7 @@ def _is_sound(note: object) -> bool:
         and isinstance(note.get("extractor_fingerprint"), str | None)
         and type(note.get("augment", 0)) is int
         and note.get("augment", 0) >= 0
+        and isinstance(note.get("near_equality"), float | None)
         and ((names := note.get("feature_names")) is None or (_are_names(names) and len(names) == note["n_features"]))
     )
 
