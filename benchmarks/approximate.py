@@ -218,8 +218,8 @@ def million() -> Task:
 
 def glosses(folder: Path, epochs: int) -> Task:
     from wsabie.features.extractors.bag_of_words import BagOfWords
+    from wsabie.io.data_sources import open_source
     from wsabie.io.formats.wordnet import iterate_is_a_pairs
-    from wsabie.io.recognition import open_source
     from wsabie.io.records import ItemSubset
     from wsabie.models.joint_embedding.estimator import Wsabie
 

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.machine import describe_machine
 from wsabie.features.base.sampling import iterate_batches
 from wsabie.features.extractors.bag_of_words import BagOfWords
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList
 
 LONG, ROUNDS = 500_000, 3  # bytes

@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.machine import describe_machine, verdict
 from wsabie.features.extractors.bag_of_words import BagOfWords
+from wsabie.io.data_sources import open_source
 from wsabie.io.formats.wordnet import iterate_is_a_pairs
-from wsabie.io.recognition import open_source
 from wsabie.io.records import ItemSubset
 from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.models.entity_space.relations import EntityKind, Relation

@@ -22,7 +22,7 @@ from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.evaluation.splits import split
 from wsabie.features.extractor_registry import create_extractor
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.samples import get_sample_path

@@ -23,7 +23,7 @@ from benchmarks.peers.spaces import SPACES, STARTS, Space, draw_setting, log_int
 from wsabie.evaluation.bootstrap import paired_bootstrap
 from wsabie.evaluation.metrics import compute_propensities
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable, count_labels
 
 RESULTS = Path(__file__).resolve().parent / "results"

@@ -28,7 +28,7 @@ from wsabie.core.execution import ProcessExecutor
 from wsabie.core.machine import count_available_cores
 from wsabie.evaluation.bootstrap import paired_bootstrap
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.models.baselines import Popularity
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.nearest_neighbours import NearestNeighbours

@@ -28,7 +28,7 @@ from wsabie.distributed import ray_cluster
 from wsabie.distributed.ray_cluster import RayExecutor
 from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.extractor_registry import create_extractor
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import ItemList
 from wsabie.samples import get_sample_path
 

@@ -27,7 +27,7 @@ from PIL import Image
 from benchmarks.machine import describe_machine
 from benchmarks.service_pages import pictures
 from wsabie.features.extractors.visual_words import VisualWords
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.models.annotators import Annotator
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.samples import get_sample_path

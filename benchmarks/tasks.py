@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.visterm_task import load
 from wsabie.core.execution import Executor, SerialExecutor
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable
 from wsabie.workflows.compare.comparison import build_comparison_task
 from wsabie.workflows.demos import MIN_PICTURES, create_visual_words, extract_sample, open_sample_images

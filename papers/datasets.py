@@ -296,7 +296,7 @@ def _read_mulan(path: Path, train: Path, test: Path, rejects: Rejects) -> PaperD
 def _open_collection(
     path: Path, seed: int, executor: Executor | None, progress: Progress, rejects: Rejects
 ) -> PaperData:
-    from wsabie.io.recognition import open_source
+    from wsabie.io.data_sources import open_source
 
     source = open_source(path, rejects=rejects, progress=progress)
     if not len(source):

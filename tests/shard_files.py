@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from toy_tasks import toy
-from wsabie.io.recognition import open_row_stream
+from wsabie.io.data_sources import open_row_stream
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import InMemoryStream
 from wsabie.io.shards.sharded_table import ShardedFeatureTable, open_shards

@@ -142,8 +142,8 @@ def _join_collections(folder: Path, knowledge_graph: KnowledgeGraph, rejects: Re
 
 def _read_regions(folder: Path, label_of_class: dict[str, str], car_label: str, rejects: Rejects) -> list[Item]:
     """Return images and regions with synset labels; their ids begin with the folder's name."""
+    from wsabie.io.data_sources import open_source
     from wsabie.io.formats.region_items import add_full_images
-    from wsabie.io.recognition import open_source
 
     file, prefix, items = folder / "annotations.json", f"{folder.name}/", list[Item]()
     source = open_source(file, rejects=rejects)

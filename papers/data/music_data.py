@@ -63,8 +63,8 @@ def open_sounds(
     InputError
         No folder, no audio, or no names.
     """
+    from wsabie.io.data_sources import open_source
     from wsabie.io.datasets.attribute_recognition import read_attributes
-    from wsabie.io.recognition import open_source
 
     path, rejects = Path(name), Rejects() if rejects is None else rejects
     files = open_source(path, labels_from="none", rejects=rejects)

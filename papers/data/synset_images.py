@@ -132,7 +132,7 @@ def _open_with_concepts(
     name: str, knowledge_graph: KnowledgeGraph, rejects: Rejects
 ) -> tuple[ItemSource, LabelConcepts]:
     """Return the images, and the concepts of their labels."""
-    from wsabie.io.recognition import open_source
+    from wsabie.io.data_sources import open_source
     from wsabie.io.vocabulary.knowledge_graphs import read_label_table
     from wsabie.samples import get_table_path
 

@@ -50,7 +50,7 @@ def open_documents(
     InputError
         Neither of them, or nothing usable in it.
     """
-    from wsabie.io.recognition import open_source
+    from wsabie.io.data_sources import open_source
 
     path, rejects = Path(name), Rejects() if rejects is None else rejects
     description: Mapping[str, Any] = {}

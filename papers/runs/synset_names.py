@@ -17,7 +17,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.features.encoders.text_encoders import SentenceEncoder
 from wsabie.features.extractors.onnx_encoders import ConseEncoder
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects
 

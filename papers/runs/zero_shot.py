@@ -14,7 +14,7 @@ from wsabie.core.arrays import Float32, Float64, Int64
 from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.evaluation.score_evaluation import evaluate_scores
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable, ItemList, ItemSource, ItemSubset, Source
 from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.io.vocabulary.word_vector_files import read_word_vectors

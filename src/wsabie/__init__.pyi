@@ -12,12 +12,12 @@ from wsabie.evaluation.splits import split as split
 from wsabie.features.extractor_registry import create_extractor as create_extractor
 from wsabie.features.extractors.visual_words import VisualWords as VisualWords
 from wsabie.features.kernel_pca import KernelPca as KernelPca
+from wsabie.io.data_sources import open_source as open_source
 from wsabie.io.datasets.attribute_recognition import read_attributes as read_attributes
 from wsabie.io.formats.parquet_rows import write_parquet_rows as write_parquet_rows
 from wsabie.io.formats.region_items import add_full_images as add_full_images
 from wsabie.io.formats.region_items import find_region_pairs as find_region_pairs
 from wsabie.io.formats.svmlight import write_svmlight_rows as write_svmlight_rows
-from wsabie.io.recognition import open_source as open_source
 from wsabie.io.records import FeatureTable as FeatureTable
 from wsabie.io.records import Item as Item
 from wsabie.io.records import ItemList as ItemList

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import wsabie
+from wsabie.io.data_sources import open_source
 from wsabie.io.formats.parquet_rows import write_parquet_rows
-from wsabie.io.recognition import open_source
 from wsabie.io.records import ItemList
 from wsabie.models.annotators import Annotator
 from wsabie.models.batch_annotator import BatchAnnotator

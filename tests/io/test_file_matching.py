@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.file_matching import FileMatcher
-from wsabie.io.recognition import open_source
 from wsabie.io.tags.image_tags import read_keywords
 from wsabie.io.tags.tag_writer import write_sidecar
 from wsabie.storage.rejects import Rejects

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.parsers.label_cells import LabelCellReader, find_flag_columns
-from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Source
 from wsabie.storage.rejects import Rejects
 

@@ -22,12 +22,13 @@ from wsabie.core.folder_tree import walk_folder
 from wsabie.core.input_files import open_input
 from wsabie.core.input_limits import VARIABLE
 from wsabie.embedding import tables
+from wsabie.io.data_sources import open_row_stream, open_source, open_unlabelled_rows
+from wsabie.io.format_detection import detect_format
 from wsabie.io.formats import region_items
 from wsabie.io.formats.id_labels import read_ids
 from wsabie.io.formats.parquet_tables import open_parquet_table
 from wsabie.io.formats.svmlight import SvmlightStream
 from wsabie.io.parsers.text_tables import parse_json_cells
-from wsabie.io.recognition import detect_format, open_row_stream, open_source, open_unlabelled_rows
 from wsabie.io.records import FeatureTable, Item
 from wsabie.io.regions import Box, Region, RegionCrop
 from wsabie.io.tags.image_tags import read_image_tags
@@ -42,7 +43,7 @@ _OPEN_ALL = """
 import sys
 from pathlib import Path
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 for name in sys.argv[1:]:
     try:
         said = f"{len(open_source(Path(name)))} rows"

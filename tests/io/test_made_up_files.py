@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from picture_collections import sample
 from wsabie.cli.main import run
 from wsabie.core.errors import InputError
-from wsabie.io.data_formats import FORMATS
-from wsabie.io.recognition import detect_format, open_source, summarise_source
+from wsabie.io.data_sources import open_source, summarise_source
+from wsabie.io.format_detection import FORMATS, detect_format
 from wsabie.io.records import FeatureTable
 
 N_FILES = int(os.environ.get("WSABIE_FUZZ_FILES", "60"))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.tags.audio_tags import AudioTags, read_audio_tags
 from wsabie.storage.rejects import Rejects, RowError
 

@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import wsabie
 from wsabie.core.errors import InputError, ModelFolderError, UnknownLabelError
 from wsabie.features.extractors.bag_of_words import BagOfWords
+from wsabie.io.data_sources import open_source
 from wsabie.io.formats.parquet_rows import write_parquet_rows
-from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList
 from wsabie.models.annotators import Annotator
 from wsabie.models.batch_annotator import BatchAnnotator

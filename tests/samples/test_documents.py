@@ -5,7 +5,7 @@ import json
 import runpy
 from pathlib import Path
 
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.samples import get_documents_path
 
 LARGEST = 250_000  # bytes; they go into the wheel

@@ -5,7 +5,7 @@ import csv
 import pytest
 from PIL import Image
 
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.samples import get_photo_folder
 
 OPEN_LICENCES = {"public domain", "CC0-1.0", "CC-BY-2.0", "CC-BY-3.0", "CC-BY-4.0", "CC-BY-SA-4.0"}

@@ -12,8 +12,8 @@ from shutil import which
 import numpy as np
 import pytest
 
+from wsabie.io.data_sources import open_source
 from wsabie.io.datasets.attribute_recognition import read_attributes
-from wsabie.io.recognition import open_source
 from wsabie.storage.rejects import Rejects
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))

@@ -19,7 +19,7 @@ from wsabie.collection.folder.collection import create_collection, open_collecti
 from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.features.extractors.visual_words import VisualWords
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.models.annotators import Annotator
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.samples import get_sample_path

@@ -8,7 +8,7 @@ from PIL import Image as Pillow
 
 from wsabie.evaluation.splits import Split
 from wsabie.features.extractors.visual_words import VisualWords
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSubset
 from wsabie.samples import get_sample_path
 from wsabie.storage.rejects import Rejects

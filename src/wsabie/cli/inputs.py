@@ -51,8 +51,8 @@ def open_data(
     pictures with marked regions, `items` (or else `default_items`) chooses the items, and the whole pictures become
     items too if `image_label` gives them a label.
     """
+    from wsabie.io.data_sources import open_source, summarise_source
     from wsabie.io.formats.region_items import add_full_images
-    from wsabie.io.recognition import open_source, summarise_source
 
     if is_declaration(path):
         raise InputError(f"{path} declares a space, for train, evaluate, compare, split and tune; give data here")
@@ -72,11 +72,11 @@ def choose_format(
     path: Path, data_format: str | None, plain_text: bool = False, modality: "ModalityName | None" = None
 ) -> str:
     """Return the requested format, or the one that fits best; where two do, ask or refuse."""
-    from wsabie.io import recognition
+    from wsabie.io import format_detection
 
     try:
-        return recognition.choose_format(path, data_format, plain_text=plain_text, modality=modality)
-    except recognition.AmbiguousFormatError as error:
+        return format_detection.choose_format(path, data_format, plain_text=plain_text, modality=modality)
+    except format_detection.AmbiguousFormatError as error:
         remedy = f"add {' or '.join(f'--format {name}' for name in error.formats)}"
         answer = typer.prompt(f"{error.fact}; read it as", error.formats[0], err=True) if is_at_terminal() else ""
         if answer not in error.formats:
@@ -122,7 +122,7 @@ def has_regions(source: "Source") -> "TypeGuard[ItemSource]":
 
 
 def _choose_label_column(path: Path, data_format: str, items: str | None, default_items: str | None) -> str | None:
-    from wsabie.io.data_formats import REGION_FORMATS
+    from wsabie.io.format_detection import REGION_FORMATS
 
     if data_format in REGION_FORMATS:
         return items or default_items

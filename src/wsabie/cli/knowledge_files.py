@@ -168,8 +168,8 @@ def print_siblings(facts: JsonObject) -> None:
 
 def _is_used_in_training(tree: "Hierarchy", paths: Sequence[Path], facts: JsonObject) -> bool:
     """Return True if training used the lists: by its facts, or by folders of the same pictures."""
+    from wsabie.io.data_sources import open_source
     from wsabie.io.formats.media_folder import find_metadata
-    from wsabie.io.recognition import open_source
     from wsabie.io.vocabulary.hierarchy_files import is_wordnet_folder
 
     if tree.fingerprint() in facts.get("hierarchies", ()):

@@ -16,7 +16,7 @@ from wsabie.features.base.feature_extractor import FeatureExtractor, NestedConfi
 from wsabie.features.base.sampling import RunOptions
 from wsabie.features.extractor_registry import restore_extractor
 from wsabie.io.alignment import AlignedTable, align_table
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource, ModalityName, Source
 from wsabie.io.regions import Region, RegionCrop, parse_region
 from wsabie.models.base.label_model import LabelModel

@@ -1,29 +1,23 @@
 """Names of labels: normalisation, and numbers that never change."""
 
-import logging
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 
 from wsabie.core.arrays import Int64
 from wsabie.core.errors import InputError, UnknownLabelError, require
 from wsabie.core.json_conversion import JsonObject
+from wsabie.vocabulary.encoding_repair import repair_name
 from wsabie.vocabulary.name_suggestions import format_unknown_label
 
 _MAX_MARKS = 100
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 """Break and direction marks: names that differ only in these look the same."""
 _CONTROL = re.compile("[\0-\x1f]")
-_IMPOSSIBLE = re.compile("[\x80-\x9f]")
-"""Control characters that no program puts into a name: bytes of a text in another encoding."""
-_MAX_WARNINGS = 10
-log = logging.getLogger("wsabie")
 
 
 def normalise_label_name(name: str) -> str:
@@ -53,7 +47,7 @@ def normalise_label_name(name: str) -> str:
         name.encode()
     except UnicodeEncodeError as error:
         raise InputError(f"the name {name[:60]!a} is not valid Unicode text; repair its encoding") from error
-    name = _repair_name(name) if _IMPOSSIBLE.search(name) else name
+    name = repair_name(name)
     if has_excessive_marks(name):
         raise InputError(f"the name {name[:60]!a} has more than {_MAX_MARKS} marks on one letter; take them out")
     spaced = " ".join(unicodedata.normalize("NFC", _INVISIBLE.sub("", name)).split())
@@ -64,51 +58,6 @@ def normalise_label_name(name: str) -> str:
 def _refuse_controls(name: str) -> None:
     if not name.isprintable() and _CONTROL.search(name):
         raise InputError(f"{name[:40]!r} cannot be a label; take the control character out of it")
-
-
-def repair_encoding(text: str) -> str:
-    """Return a text read in a wrong encoding, as characters that nobody types show, in the right one.
-
-    Examples
-    --------
-    >>> repair_encoding("Stra\\u00c3\\u009fe"), repair_encoding("M\\u00f6we \\u0096 See"), repair_encoding("Möwe")
-    ('Straße', 'Möwe – See', 'Möwe')
-    """
-    if not _IMPOSSIBLE.search(text):
-        return text
-    for encoding in ("utf-8", "cp1252"):
-        with suppress(UnicodeError):
-            return repair_encoding(text.encode("latin-1").decode(encoding))
-    return text
-
-
-@lru_cache(10_000)
-def _repair_name(name: str) -> str:
-    """Return a name in the right encoding, and log what changes, each name once."""
-    repaired, n = repair_encoding(name), _repair_name.cache_info().currsize
-    if n < _MAX_WARNINGS:
-        fate = "stays so: repair its encoding" if repaired == name else f"is taken for {repaired[:60]!r}"
-        log.warning("the name %a was read in a wrong encoding, and %s", name[:60], fate)
-    elif n == _MAX_WARNINGS:
-        log.warning("more names were read in a wrong encoding, and are treated likewise")
-    return repaired
-
-
-def restart_repair_log() -> None:
-    """Let repaired names be logged again, before another file is read."""
-    _repair_name.cache_clear()
-
-
-def report_wrong_encoding(path: Path, names: Iterable[str]) -> None:
-    """Log the first name that is UTF-8 read as Windows-1252 all through, as no name is by chance."""
-    for name in names:
-        with suppress(UnicodeError):
-            if not name.isascii() and (repaired := name.encode("cp1252").decode()):
-                log.warning(
-                    "labels of %s such as %r seem to be in a wrong encoding; if %r is right, save the file as UTF-8",
-                    path, name[:60], repaired[:60],
-                )  # fmt: skip
-                return
 
 
 def has_excessive_marks(text: str) -> bool:

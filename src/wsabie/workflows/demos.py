@@ -20,8 +20,8 @@ from wsabie.features.extractor_choice import AUTO
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.features.extractors.bag_of_words import BagOfWords
 from wsabie.features.extractors.visual_words import VisualWords
+from wsabie.io.data_sources import open_source
 from wsabie.io.fingerprints import compute_fingerprint, compute_row_hashes
-from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.models.annotators import Annotator

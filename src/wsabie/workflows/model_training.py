@@ -18,9 +18,9 @@ from wsabie.features.base.table_builder import build_label_table
 from wsabie.features.extractor_choice import AUTO
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.io.alignment import AlignedTable, align_table
+from wsabie.io.data_sources import open_source
 from wsabie.io.fingerprints import compute_fingerprint_or_none, compute_row_hashes, compute_shard_row_hashes
 from wsabie.io.parsers.text_files import format_path
-from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemList, ItemSource, Source, count_labels, get_groups
 from wsabie.io.shards.sharded_table import LabelStatistics, ShardedFeatureTable
 from wsabie.models.annotators import Annotator

@@ -16,10 +16,10 @@ from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.optional_packages import import_optional
 from wsabie.features.extractors.bag_of_words import fold_text
+from wsabie.io.data_sources import open_source
 from wsabie.io.formats.documents import MAX_DOCUMENT_BYTES
 from wsabie.io.modalities import DOCUMENTS, detect_modality
 from wsabie.io.parsers.text_files import iterate_numbered_lines, read_head
-from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.hearst_patterns import split_sentences

@@ -12,7 +12,7 @@ from benchmarks.peers import environments, protocol, report, rows, spaces
 from benchmarks.peers.adapters import omikuji
 from benchmarks.peers.harness import Clock, Run
 from benchmarks.peers.study import Plan, Study
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 
 TRIALS = 20
 

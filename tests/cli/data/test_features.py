@@ -16,7 +16,7 @@ import pytest
 
 from wsabie.cli import shared_options
 from wsabie.core.execution import ProcessExecutor
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.samples import get_sample_path
 
 Cli = Callable[..., Any]

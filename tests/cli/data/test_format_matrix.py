@@ -8,8 +8,8 @@ import pytest
 from tests.cli.conftest import Cli
 
 from files_of_formats import WRITERS, write_folder, write_pictures
-from wsabie.io.data_formats import FORMATS, FORMATS_BY_KIND, REGION_FORMATS
-from wsabie.io.recognition import detect_format, open_source
+from wsabie.io.data_sources import open_source
+from wsabie.io.format_detection import FORMATS, FORMATS_BY_KIND, REGION_FORMATS, detect_format
 from wsabie.io.records import FeatureTable
 
 TRAIN = ["--dim", 4, "--epochs", 2, "--threads", 1, "--hold-out", 0]

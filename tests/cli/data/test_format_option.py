@@ -9,7 +9,8 @@ import pytest
 from tests.cli.conftest import Cli
 
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import AmbiguousFormatError, open_source
+from wsabie.io.data_sources import open_source
+from wsabie.io.format_detection import AmbiguousFormatError
 
 TRAIN = ("--dim", 4, "--epochs", 2, "--threads", 1, "--hold-out", 0)
 

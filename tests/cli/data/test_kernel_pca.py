@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wsabie.features.kernel_pca import KernelPca
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 
 Cli = Callable[..., Any]
 

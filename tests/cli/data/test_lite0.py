@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 
 QUICK = ("--dim", 8, "--epochs", 2, "--threads", 1)
 

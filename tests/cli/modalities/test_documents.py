@@ -16,7 +16,7 @@ from wsabie import load
 from wsabie.cli.main import run
 from wsabie.core.errors import InputError
 from wsabie.features.extractors.bag_of_words import BagOfWords
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.samples import get_documents_path
 
 Cli = Callable[..., Any]

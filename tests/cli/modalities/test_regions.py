@@ -11,7 +11,7 @@ from PIL import Image
 
 import wsabie
 from wsabie.cli.main import run
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.models.annotators import Annotator
 
 QUICK = ("--n-words", 60, "--size", 96, "--dim", 16, "--threads", 1)

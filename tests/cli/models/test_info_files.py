@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from wsabie.io.data_formats import FORMATS
+from wsabie.io.format_detection import FORMATS
 
 SINGLE = ("json", "table", "svmlight", "fasttext", "pairs")
 """Formats whose examples need no other file."""

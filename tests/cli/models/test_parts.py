@@ -11,7 +11,7 @@ from PIL import Image
 import wsabie
 from wsabie.cli.main import run
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.models.object_parts.ranker import ObjectParts
 from wsabie.workflows.object_parts import find_parts
 

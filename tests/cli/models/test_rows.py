@@ -173,7 +173,7 @@ def test_bad_arguments_give_one_sentence(
 def test_unwritable_output_is_refused_before_reading(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wsabie.io.recognition.open_source", lambda *args, **options: pytest.fail("work began"))
+    monkeypatch.setattr("wsabie.io.data_sources.open_source", lambda *args, **options: pytest.fail("work began"))
     for words in (
         ("train", rows, "--model", rows / "m"),
         ("train", rows, "--model", tmp_path / "m", "--rejects", tmp_path),

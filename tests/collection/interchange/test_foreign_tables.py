@@ -13,7 +13,7 @@ from wsabie.collection.interchange.tag_tables import read_table
 from wsabie.collection.labels.label_store import read_label_names
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name
 

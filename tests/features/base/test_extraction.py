@@ -20,7 +20,7 @@ from wsabie.features.base import extraction as module
 from wsabie.features.base.extraction import extract_to_file, write_shard
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.images import image_decoder
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.rejects import Rejects
 

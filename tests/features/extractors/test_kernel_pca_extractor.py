@@ -14,7 +14,7 @@ from wsabie.features.extractors.composite_extractors import NEGATIVE, Concatenat
 from wsabie.features.extractors.pyramid_histograms import ColourHistograms, HogFeatures
 from wsabie.features.images.image_extractor import ImageFeatureExtractor
 from wsabie.features.kernel_pca import KernelPca
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import ItemList
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.rejects import Rejects

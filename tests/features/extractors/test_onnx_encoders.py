@@ -16,7 +16,7 @@ from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.features.extractors.composite_extractors import ConcatenatedFeatures
 from wsabie.features.extractors.onnx_encoders import OnnxEncoder
 from wsabie.features.extractors.pyramid_histograms import HogFeatures
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.records import ItemList
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.samples import get_sample_path

@@ -27,7 +27,7 @@ from wsabie.features.extractors.pyramid_histograms import (
     count_cells,
     normalise_blocks,
 )
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.storage.rejects import Rejects
 
 EVERY = ("colour", "textons", "hog", "visual-words,colour,textons,hog")

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.datasets.attribute_recognition import read_attributes, read_metadata_attributes, read_tag_attributes
 from wsabie.io.datasets.item_attributes import AttributeTable
-from wsabie.io.recognition import open_source
 from wsabie.storage.rejects import Rejects
 
 TABLE = """file_name,artist,album,genres,tag,split,group

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.datasets.debian_packages import read_packages
-from wsabie.io.recognition import detect_format, open_source
+from wsabie.io.format_detection import detect_format
 from wsabie.storage.rejects import Rejects
 
 PACKAGES = """Package: 0ad

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.datasets.lear import read_lear
-from wsabie.io.recognition import detect_format, open_source
+from wsabie.io.format_detection import detect_format
 from wsabie.storage.rejects import Rejects
 
 FLAGS = [[1, 0, 1], [0, 0, 0], [0, 1, 0]]

@@ -7,9 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.datasets.attribute_recognition import read_attributes
 from wsabie.io.datasets.magnatagatune import ANNOTATIONS, INFO
-from wsabie.io.recognition import detect_format, open_source
+from wsabie.io.format_detection import detect_format
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.datasets.mirflickr import parse_python_list, read_mirflickr
-from wsabie.io.recognition import detect_format, open_source
+from wsabie.io.format_detection import detect_format
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.storage.rejects import Rejects, RowError
 from wsabie.vocabulary.label_names import normalise_label_name

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import detect_format, open_source
+from wsabie.io.data_sources import open_source
+from wsabie.io.format_detection import detect_format
 from wsabie.storage.rejects import Rejects
 
 CH = "Low_Level_Features/Normalized_CH.dat"

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.datasets.open_images import read_open_images
-from wsabie.io.recognition import detect_format, open_source
+from wsabie.io.format_detection import detect_format
 from wsabie.storage.rejects import Rejects
 
 HEAD = "ImageID,Source,LabelName,Confidence\n"

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
+from wsabie.io.format_detection import detect_format
 from wsabie.io.formats.citation_graph import MAX_WORDS, get_links_path, read_citation_graph, read_citation_links
-from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
 

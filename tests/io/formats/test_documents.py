@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
+from wsabie.io.format_detection import detect_format
 from wsabie.io.formats import documents
-from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable, ItemList, ItemStream
 from wsabie.storage.rejects import Rejects
 

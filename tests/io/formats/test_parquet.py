@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.formats import parquet
 from wsabie.io.formats.parquet import write_parquet_images
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.formats.parquet_tables import open_parquet_table
-from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList
 from wsabie.storage.rejects import Rejects
 

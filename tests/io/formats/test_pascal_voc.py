@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
+from wsabie.io.format_detection import detect_format
 from wsabie.io.formats.pascal_voc import read_voc
 from wsabie.io.formats.region_items import find_region_pairs
-from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.regions import Box
 from wsabie.storage.rejects import Rejects
 

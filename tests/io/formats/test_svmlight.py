@@ -12,11 +12,11 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_unlabelled_rows
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.formats import svmlight
 from wsabie.io.formats.svmlight import SvmlightStream
 from wsabie.io.parsers.text_files import iterate_line_blocks
-from wsabie.io.recognition import open_unlabelled_rows
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.label_names import normalise_label_name
 

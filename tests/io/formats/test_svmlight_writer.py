@@ -11,8 +11,8 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import load_svmlight_file
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.formats.svmlight import write_svmlight_rows
-from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable
 
 

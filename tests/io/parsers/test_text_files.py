@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.parsers.text_files import explain_input_errors, iterate_line_blocks, iterate_numbered_lines, read_head
-from wsabie.io.recognition import open_source
 
 texts = st.text("ab \n\r", max_size=60).map(str.encode)
 

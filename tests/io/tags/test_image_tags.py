@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image, TiffImagePlugin, features
 
 from metadata_bytes import FILES, extended, iptc, packet, png_packet, resource, resources, segment, with_segments
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.tags.embedded_metadata import (
     MAGIC,
     XMP_HEAD,

@@ -8,7 +8,7 @@ from PIL import Image
 from wsabie.io.tags.embedded_metadata import read_iptc_keywords
 from wsabie.io.tags.image_tags import read_image_tags, read_keywords
 from wsabie.io.tags.tag_writer import write_embedded, write_sidecar
-from wsabie.vocabulary.label_names import repair_encoding
+from wsabie.vocabulary.encoding_repair import repair_encoding
 
 
 def write_exif(path: Path, keywords: str, kind: str = "JPEG") -> Path:

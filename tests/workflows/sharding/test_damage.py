@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from shard_files import in_shards, same, toy_rows
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.io.shards.shard_folder import format_shard_name
 from wsabie.io.shards.sharded_table import open_shards
 from wsabie.storage.column_files import ColumnTable, ListColumn, map_columns, write_columns

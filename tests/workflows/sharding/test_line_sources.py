@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shard_files import content, in_shards, same
 from wsabie.core.errors import InputError
-from wsabie.io.recognition import open_row_stream, open_source
+from wsabie.io.data_sources import open_row_stream, open_source
 from wsabie.storage.column_files import write_columns
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows import shard_runs, shard_writer

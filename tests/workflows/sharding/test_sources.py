@@ -12,8 +12,8 @@ import pytest
 
 from shard_files import in_shards, same, signed, toy_rows
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_row_stream, open_source
 from wsabie.io.formats.parquet_rows import write_parquet_rows
-from wsabie.io.recognition import open_row_stream, open_source
 from wsabie.storage.rejects import Rejects
 from wsabie.workflows import shard_runs, shard_writer
 from wsabie.workflows.shard_runs import ShardOptions

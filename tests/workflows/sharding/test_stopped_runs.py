@@ -15,8 +15,8 @@ import pytest
 
 from shard_files import content, in_shards, same, toy_rows
 from wsabie.core.errors import InputError
+from wsabie.io.data_sources import open_source
 from wsabie.io.formats.parquet_rows import write_parquet_rows
-from wsabie.io.recognition import open_source
 from wsabie.io.row_streams import InMemoryStream, StreamPart
 from wsabie.io.shards import shard_folder
 from wsabie.io.shards.shard_folder import format_shard_name

@@ -293,7 +293,7 @@ def _iterate_blocks(
     annotator: "Annotator", options: AnnotateOptions, modality: "ModalityName | None", rejects: "Rejects"
 ) -> "Iterator[FeatureTable | ItemList]":
     """Iterate over blocks of all inputs; ids of several inputs begin with their path."""
-    from wsabie.io.recognition import open_unlabelled_rows
+    from wsabie.io.data_sources import open_unlabelled_rows
     from wsabie.workflows.batch_inference import iterate_item_blocks
 
     model, paths, data_format = options.model, options.inputs or [], options.data_format

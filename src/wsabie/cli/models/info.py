@@ -105,8 +105,16 @@ def _show_shards(options: InfoOptions) -> Report:
 
 def _show_file(options: InfoOptions) -> Report:
     """Print the possible formats of a file with scores and reasons, and its content or the refusal."""
-    from wsabie.io.data_formats import FORMATS, FORMATS_BY_KIND, Rating, rate_formats, read_data_head
-    from wsabie.io.recognition import AmbiguousFormatError, detect_format, open_source, summarise_source
+    from wsabie.io.data_sources import open_source, summarise_source
+    from wsabie.io.format_detection import (
+        FORMATS,
+        FORMATS_BY_KIND,
+        AmbiguousFormatError,
+        Rating,
+        detect_format,
+        rate_formats,
+        read_data_head,
+    )
 
     path, rejects = options.model, Rejects()
     head = read_data_head(path)

@@ -31,7 +31,7 @@ from wsabie.io.formats.tool_files import describe_tool
 from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.text_files import format_path, read_head
 from wsabie.storage.rejects import Rejects, RowError
-from wsabie.vocabulary.label_names import report_wrong_encoding, restart_repair_log
+from wsabie.vocabulary.encoding_repair import report_wrong_encoding, restart_repair_log
 
 MAX_TAGS = 5_000_000
 """Maximum number of tags in a file."""

@@ -15,7 +15,7 @@ from wsabie.core.errors import InputError
 from wsabie.core.input_files import format_open_error, open_input
 from wsabie.io.tags.xmp import MAX_PACKET_BYTES
 from wsabie.storage.rejects import RowError
-from wsabie.vocabulary.label_names import repair_encoding
+from wsabie.vocabulary.encoding_repair import repair_encoding
 
 XMP_HEAD = b"http://ns.adobe.com/xap/1.0/\0"
 PNG_HEAD = b"XML:com.adobe.xmp\0"

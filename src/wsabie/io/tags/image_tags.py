@@ -35,7 +35,8 @@ from wsabie.io.tags import embedded_metadata, xmp
 from wsabie.io.tags.embedded_metadata import UNREADABLE
 from wsabie.io.tags.xmp import MAX_PACKET_BYTES, TagHierarchy, XmpPacket
 from wsabie.storage.rejects import RowError
-from wsabie.vocabulary.label_names import normalise_label_name, repair_encoding
+from wsabie.vocabulary.encoding_repair import repair_encoding
+from wsabie.vocabulary.label_names import normalise_label_name
 
 _T = TypeVar("_T")
 _EXIF, _DATE_TAKEN, _OFFSET, _ORIENTATION, _TIFF_XMP = 0x8769, 0x9003, 0x9011, 0x0112, 700

@@ -11,13 +11,13 @@ from wsabie.features.base.feature_extractor import FeatureExtractor
 from wsabie.features.base.sampling import WorkContext
 from wsabie.features.base.table_builder import build_label_table
 from wsabie.io.alignment import align_table
+from wsabie.io.data_sources import open_source
 from wsabie.io.datasets.attribute_recognition import read_attributes
 from wsabie.io.datasets.item_attributes import AttributeTable
 from wsabie.io.fingerprints import compute_fingerprint_or_none
 from wsabie.io.formats.id_labels import select_listed_ids
 from wsabie.io.formats.pair_list import read_id_pairs
 from wsabie.io.parsers.text_files import format_path
-from wsabie.io.recognition import open_source
 from wsabie.io.records import FeatureTable, ItemSource, ItemSubset, Source
 from wsabie.io.space_declaration import FITTED_CANDIDATES, KindDeclaration, RelationDeclaration, SpaceDeclaration
 from wsabie.storage.rejects import Rejects

@@ -1,4 +1,4 @@
-"""Table of the formats of data: names, endings, examples, what each cannot hold, scores and readers.
+"""Detection of the format of data, by a table of names, examples, limits, scores and readers.
 
 A score of 1 is for names of files and first bytes that decide alone, .99 for a mark of text that only one format has.
 Others grow with the share of first lines that have the form; looser forms score lower. The highest score decides.
@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.execution import Progress
 from wsabie.core.folder_tree import walk_folder
 from wsabie.io.datasets.debian_packages import find_package_lists, is_package_list, read_packages
 from wsabie.io.datasets.iapr import is_iapr, read_iapr
-from wsabie.io.datasets.lear import is_lear, read_lear
+from wsabie.io.datasets.lear import find_split_lists, is_lear, read_lear
 from wsabie.io.datasets.magnatagatune import is_magnatagatune, read_magnatagatune
 from wsabie.io.datasets.mirflickr import read_mirflickr
 from wsabie.io.datasets.nus_wide import is_nus_wide, read_nus_wide
@@ -34,14 +34,22 @@ from wsabie.io.formats.pair_list import has_header, read_pairs
 from wsabie.io.formats.parquet import read_parquet
 from wsabie.io.formats.parquet_tables import MAGIC, list_parquet_files
 from wsabie.io.formats.pascal_voc import is_voc, read_voc
+from wsabie.io.formats.tool_files import describe_tool
 from wsabie.io.formats.wordnet import find_synset_files, is_wordnet_glosses, read_glosses
 from wsabie.io.modalities import DOCUMENTS, MEDIA, detect_modality
 from wsabie.io.parsers.json_values import is_array
-from wsabie.io.parsers.text_files import read_head
-from wsabie.io.parsers.text_tables import FILE_COLUMNS, find_column, flatten_task, normalise_columns
+from wsabie.io.parsers.text_files import explain_input_errors, read_head
+from wsabie.io.parsers.text_tables import (
+    FILE_COLUMNS,
+    find_column,
+    flatten_task,
+    format_column_names,
+    normalise_columns,
+)
 from wsabie.io.records import ItemList, ItemSource, ModalityName, ReadOptions, Source
 from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
+from wsabie.storage.model_folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 
 _LINES = 50
@@ -58,6 +66,21 @@ _OPEN_IMAGES = re.compile(rb"ImageID,(?>(?:[^\n,]*,)*?LabelName,)(?:[^\n,]*,)*?C
 _MIRFLICKR = re.compile(rb"\d+,\d+,[^,]+,\"?\[.*\]\"?\s*")
 _JSON_DOCUMENT = re.compile(rb'\s*\{.*"\s*text\s*"\s*:', re.IGNORECASE)
 _FASTTEXT = re.compile(rb"(^|\s)__label__\S")
+_NEAR_TIE = 0.03  # formats whose scores differ by less fit equally well
+_BINARIES = (
+    (b"PK\3\4", "an archive or a spreadsheet; unpack it, or save it as CSV in UTF-8"),
+    (b"SQLite format 3", "a database; export its tags as CSV, or have its program write them into the files"),
+    (b"\x93NUMPY", "an array of NumPy, which has no labels; write Parquet with columns features and labels"),
+    (b"ARROW1", "a file of Arrow; write Parquet, with pyarrow.parquet.write_table"),
+    (b"\x89HDF", "HDF5; write Parquet with columns features and labels"),
+    (b"\x80\4", "a pickle, which is never read; write Parquet or CSV"),
+    (b"\x80\5", "a pickle, which is never read; write Parquet or CSV"),
+    (b"Rar!", "an archive; unpack it"),
+    (b"7z\xbc\xaf", "an archive; unpack it"),
+)
+"""First bytes of files that programs write and that are not read, with advice."""
+_MARKUP_OR_BINARY = re.compile(rb"^\s*<|\0")
+_OF_DOCUMENTS = ("glosses", "packages", "json", "table", "annif")
 
 
 class DataHead(NamedTuple):
@@ -346,3 +369,106 @@ FORMATS: Sequence[DataFormat] = (
                _by_lines(_MIRFLICKR.fullmatch, 0, 0.79, "are numbers and tags", 50), read_mirflickr),
 )  # fmt: skip
 FORMATS_BY_KIND = {form.kind: form for form in FORMATS}
+
+
+class AmbiguousFormatError(InputError):
+    """File that two formats fit equally well.
+
+    Parameters
+    ----------
+    path : Path
+    ratings : sequence of Rating
+        The two, the better one first.
+    """
+
+    def __init__(self, path: Path, ratings: Sequence[Rating]) -> None:
+        self.formats = [rating.kind for rating in ratings]
+        readings = " or ".join(f"{FORMATS_BY_KIND[kind].title} ({reason})" for kind, _, reason in ratings)
+        self.fact = f"{path} may be {readings}"
+        super().__init__(f"{self.fact}; give data_format, {' or '.join(map(repr, self.formats))}")
+
+
+def choose_format(
+    path: Path, data_format: str | None, *, plain_text: bool = False, modality: ModalityName | None = None
+) -> str:
+    """Return the requested format, or else that of `detect_format`."""
+    if data_format is None:
+        return detect_format(path, plain_text=plain_text, modality=modality)
+    names = ", ".join(FORMATS_BY_KIND)
+    require(data_format in FORMATS_BY_KIND, f"there is no format {data_format!r}; there are {names}")
+    return data_format
+
+
+def detect_format(path: Path, *, plain_text: bool = False, modality: ModalityName | None = None) -> str:
+    """Return the format of a file or folder, by its `kind` in `FORMATS`.
+
+    Text of no other format is fastText's if `plain_text` is set: lines without labels. Where documents are
+    wanted, a file of text that is not a collection of them is one.
+
+    Raises
+    ------
+    InputError
+        It is missing, empty, or none of these; or two fit equally well (`AmbiguousFormatError`).
+    """
+    with explain_input_errors(path):
+        _refuse_unusable(path)
+        head = read_data_head(path)
+        ratings = rate_formats(head)
+    if ratings and ratings[0].score == 1:
+        return ratings[0].kind
+    if not path.is_dir():
+        _refuse_unread(head, modality)
+        is_plain_text = not _MARKUP_OR_BINARY.search(head.content)
+        if modality == "documents" and is_plain_text and not (ratings and ratings[0].kind in _OF_DOCUMENTS):
+            return "file"
+        if not ratings and plain_text and is_plain_text:
+            return "fasttext"
+    if not ratings:
+        raise _make_unknown_error(path, head)
+    if len(ratings) > 1 and ratings[0].score - ratings[1].score < _NEAR_TIE:
+        raise AmbiguousFormatError(path, ratings[:2])
+    return ratings[0].kind
+
+
+def _refuse_unusable(path: Path) -> None:
+    """Refuse what is not data, whatever it holds."""
+    if not path.is_dir():
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is a pipe or a device, but data are read twice; save them to a file")
+        return
+    if sides := find_split_lists(path):
+        raise InputError(f"{path} holds the sides of a split; give one of its lists, such as {sides[-1]}")
+    require(not is_model_folder(path), f"{path} is a model, and data are wanted here; give what it is to be used on")
+    require(any(path.iterdir()), f"{path} is empty; give a folder of pictures, sounds, documents or Parquet files")
+
+
+def _refuse_unread(head: DataHead, modality: ModalityName | None) -> None:
+    """Refuse an empty file, and one whose ending is that of a format which is not read."""
+    require(bool(head.lines), f"{head.path} is empty; give a file that holds data")
+    candidates = (*MEDIA, DOCUMENTS) if modality == "documents" else MEDIA
+    if (unread_modality := detect_modality(head.path.name, True, candidates)) is not None:
+        raise InputError(
+            f"{head.path} is a {unread_modality.singular} of a format that is not supported; {unread_modality.advice}"
+        )
+
+
+def _make_unknown_error(path: Path, head: DataHead) -> InputError:
+    if is_ranking(head):
+        problem = f"{path} holds queries (qid:) with grades of relevance, and no labels"
+        return InputError(f"{problem}; leave the column qid: out if the first numbers are labels")
+    if advice := describe_tool(path, head.content):
+        return InputError(advice)
+    if program := next((name for mark, name in _BINARIES if head.content[: len(mark)] == mark), None):
+        return InputError(f"{path} is {program}")
+    if head.columns:
+        return InputError(
+            f"{path} has the columns {format_column_names(head.columns)} and none called text; call that "
+            "of the documents text (of pictures or sounds beside the table: file_name) and that of their labels "
+            "labels, or give features as Parquet or svmlight text"
+        )
+    if name := find_media_name(head.lines[0]):
+        fact = f"{path} names files such as {name!r} and not its columns"
+        return InputError(f"{fact}; put a first line file_name,labels above the rows, and commas into these")
+    titles = ", ".join(form.title for form in FORMATS)
+    hint = "; of Mulan data give the .arff file" if head.content.lstrip().startswith(b"<") else "; give one of these"
+    return InputError(f"{path} is nothing that can be read: looked for {titles}{hint}")

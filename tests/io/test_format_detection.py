@@ -9,9 +9,9 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from wsabie.core.errors import InputError
-from wsabie.io.data_formats import FORMATS, rate_formats, read_data_head
+from wsabie.io.data_sources import open_source
+from wsabie.io.format_detection import FORMATS, detect_format, rate_formats, read_data_head
 from wsabie.io.formats.pair_list import has_header
-from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable
 from wsabie.storage.rejects import Rejects
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from wsabie.core.errors import InputError
-from wsabie.io.data_formats import FORMATS
+from wsabie.io.data_sources import open_source
+from wsabie.io.format_detection import FORMATS, detect_format
 from wsabie.io.formats.parquet_rows import write_parquet_rows
-from wsabie.io.recognition import detect_format, open_source
 from wsabie.io.records import FeatureTable, ItemList
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.storage.rejects import Rejects
@@ -227,6 +227,6 @@ def test_any_bytes_give_rows_or_one_sentence(tmp_path_factory, result_or_sentenc
 
 def test_recognition_imports_no_heavy_module():
     heavy = ("numba", "scipy", "pyarrow", "PIL")
-    code = f"import sys, wsabie.io.recognition\nprint([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, wsabie.io.data_sources\nprint([m for m in {heavy} if m in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
