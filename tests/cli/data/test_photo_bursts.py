@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from tests.cli.conftest import Cli
 
-from wsabie.io.recognition import open_source
+from wsabie.io.data_sources import open_source
 from wsabie.samples import get_photo_folder
 
 QUICK = ("--threads", 1, "--dim", 20, "--epochs", 20)
