@@ -215,7 +215,7 @@ class JobClient(Asker):
             time.sleep(0.2)
             job = self.ask_until("GET", f"/jobs/{job['id']}").json()
         self.end_states[job["id"]] = job["state"]
-        if job["state"] == "failed" and "ask for it again" not in job["error"] and "was killed" not in job["error"]:
+        if job["state"] == "failed" and "start it again" not in job["error"] and "was killed" not in job["error"]:
             self.wrong.append(str(job))
         return str(job["state"]) == "done"
 

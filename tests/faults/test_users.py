@@ -62,7 +62,7 @@ def test_a_user_without_a_name_and_a_home(stranger: Command, photos: Path) -> No
 
 def test_nothing_is_made_where_not_all_can_be(stranger: Command, photos: Path) -> None:
     for refused, message in [
-        (("--by", "a\nb"), "cannot stand in the journal"),
+        (("--by", "a\nb"), "cannot be in the journal"),
         (("--tags", "metadata"), "has no metadata.csv"),
         (("--rejects", "/nonexistent/rejects"), "cannot write /nonexistent/rejects"),
     ]:

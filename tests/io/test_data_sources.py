@@ -48,14 +48,14 @@ def test_unlabelled_text_is_read_as_words(tmp_path):
     assert isinstance(rows, FeatureTable)
     assert (rows.ids, rows.label_names) == (["1", "3"], [])
     assert rows.feature_names == ["bark", "blue", "boat", "deer,", "green"]
-    with pytest.raises(InputError, match="nothing that can be read"):
+    with pytest.raises(InputError, match="no format that wsabie reads"):
         open_source(path)
 
 
 @pytest.mark.parametrize("content", [b"<html>words</html>", b" \n<a/>", b"words\0more", b"\x7fELF\x02\x01\0\0"])
 def test_markup_and_programs_are_refused(tmp_path, content):
     (tmp_path / "new.txt").write_bytes(content)
-    with pytest.raises(InputError, match="nothing that can be read"):
+    with pytest.raises(InputError, match="no format that wsabie reads"):
         open_source(tmp_path / "new.txt", labels_from="none")
 
 
@@ -104,10 +104,10 @@ LOOKED_FOR = "looked for " + ", ".join(form.title for form in FORMATS)
         (None, "there is no file or folder {}; check the name"),
         (b"", "{} is empty; give a file that holds data"),
         (b"\n \n", "{} is empty; give a file that holds data"),
-        (b"only prose\n", "{} is nothing that can be read: " + LOOKED_FOR + "; give one of these"),
-        (b"id\tclass\t1 2 3\n", "{} is nothing that can be read: " + LOOKED_FOR + "; give one of these"),
-        (b"\0\t\1", "{} is nothing that can be read: " + LOOKED_FOR + "; give one of these"),
-        (b"<labels/>", "{} is nothing that can be read: " + LOOKED_FOR + "; of Mulan data give the .arff file"),
+        (b"only prose\n", "{} has no format that wsabie reads: " + LOOKED_FOR + "; give one of these"),
+        (b"id\tclass\t1 2 3\n", "{} has no format that wsabie reads: " + LOOKED_FOR + "; give one of these"),
+        (b"\0\t\1", "{} has no format that wsabie reads: " + LOOKED_FOR + "; give one of these"),
+        (b"<labels/>", "{} has no format that wsabie reads: " + LOOKED_FOR + "; of Mulan data give the .arff file"),
         (b"PAR1", "{} is damaged or not Parquet ("),
         (b"PAR1 and more, but no footer", "{} is damaged or not Parquet ("),
         (b"\x1f\x8b\x08\x00", "{} is damaged or cut off gzip ("),
@@ -127,7 +127,7 @@ def test_unreadable_data_give_one_sentence(tmp_path, content, sentence):
 
 def test_model_is_refused_as_data(tmp_path):
     Wsabie(dim=2, threads=1, epochs=1).fit(np.eye(2), ["red", "green"]).save(tmp_path / "m")
-    with pytest.raises(InputError, match="m is a model, and data are wanted here"):
+    with pytest.raises(InputError, match="m is a model; give the data"):
         open_source(tmp_path / "m")
 
 

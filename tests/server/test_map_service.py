@@ -75,7 +75,7 @@ def test_outdated_map_version_is_a_conflict(api: TestClient) -> None:
     for path in (f"{MAP}/points", f"{MAP}/labels"):
         assert api.get(f"{path}?version={version}").status_code == 200
         answer = api.get(f"{path}?version=another")
-        assert (answer.status_code, "ask for it again" in answer.json()["detail"]) == (409, True)
+        assert (answer.status_code, "load it again" in answer.json()["detail"]) == (409, True)
 
 
 def test_colours_follow_decisions(api: TestClient) -> None:
@@ -147,7 +147,7 @@ def test_map_needs_a_model(tmp_path: Path, database: str | None) -> None:
         answer = client.get(MAP)
         nothing = client.get("/api/v1/items/99")
     assert answer.status_code == 422
-    assert answer.json()["detail"] == "the collection has no model yet; let one learn, on the page Training"
+    assert answer.json()["detail"] == "the collection has no model yet; train one on the page Training"
     assert nothing.json()["detail"] == "there is no item with id 99"  # no command or folder of the service's machine
 
 

@@ -126,7 +126,7 @@ def test_unknown_fields_are_refused(api: TestClient) -> None:
             form: dict[str, Any] = {"files": fields} if "data" in kind else {"data": fields}
             assert_refused(api.request(method, fill_path(path), **form), "body.", "there is no such field")
         elif method != "GET":
-            assert_refused(api.request(method, fill_path(path), json={"nonsense": 1}), "nothing is taken here")
+            assert_refused(api.request(method, fill_path(path), json={"nonsense": 1}), "this request has none")
     assert kinds == {"", "application/json", "multipart/form-data", "application/x-www-form-urlencoded"}
 
 
@@ -139,7 +139,7 @@ def test_invalid_fields_are_named(api: TestClient) -> None:
     assert_refused(api.post(text, data={"text": ["a", "b"]}), "body.text: it is there more than once")
     two = [("file", b"1"), ("file", b"2")]
     assert_refused(api.post(picture, files=two), "body.file: it is there more than once")
-    assert_refused(api.post("/api/v1/models/1/use", json={"id": 2}), "nothing is taken here")
+    assert_refused(api.post("/api/v1/models/1/use", json={"id": 2}), "this request has none")
     assert api.post("/api/v1/jobs/1/stop", json={}).status_code == 404
 
 

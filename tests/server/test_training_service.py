@@ -56,11 +56,7 @@ def test_forecast_describes_the_next_training(api: TestClient) -> None:
     decisions = [{"item": item, "label": "red", "state": "accepted"} for item in (first, second)]
     api.post("/api/v1/decisions", json={"decisions": decisions})
     reply = api.get("/api/v1/models").json()["forecast"]
-    assert reply == {
-        "decisions": 2,
-        "method": "corrections",
-        "reason": "2 items were decided about since model 1 learnt",
-    }
+    assert reply == {"decisions": 2, "method": "corrections", "reason": "2 items have new decisions since model 1"}
 
 
 def test_model_has_its_learning_curve(api: TestClient) -> None:

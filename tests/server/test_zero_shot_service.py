@@ -1,4 +1,4 @@
-"""Over HTTP: the model that knows labels by their names alone, its suggestions, and searches in free words."""
+"""Over HTTP: the model that knows only the names of labels, its suggestions, and searches in free words."""
 
 import shutil
 from pathlib import Path

@@ -183,7 +183,7 @@ function models(): { models: { id: number }[] } & Record<string, unknown> {
     facts: { items: 40_000, labels: 24, features: "colour,hog", best_epoch: 18 },
     figures: { items: 7_000, now: { MAP: 0.37 + id / 100, "p@1": 0.55, "p@5": 0.31 }, before: null },
   });
-  const outlook = { decisions: 33, method: "corrections", reason: "31 items were decided about since model 3 learnt" };
+  const outlook = { decisions: 33, method: "corrections", reason: "31 items have new decisions since model 3" };
   return { models: [model(3, 2), model(2, null)], removed: [1], rollback: { entry: 1, model: 2 }, forecast: outlook, encoders: ["lite0", "dinov2-small"] };
 }
 

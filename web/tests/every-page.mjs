@@ -107,7 +107,7 @@ async function brokenPage(browser, base) {
   const { context, page } = await opened(browser, base, WIDE);
   await page.route("**/api/v1/labels/1", (route) => route.fulfill({ json: {} }));
   await page.goto("/labels?label=1");
-  await page.getByRole("alert").getByText(/This page could not be shown .*What was decided is kept/).waitFor();
+  await page.getByRole("alert").getByText(/This page could not be shown .*Your decisions are kept/).waitFor();
   await page.getByRole("link", { name: "Gallery" }).click();
   await page.locator('[data-at="0"]').waitFor();
   assert.equal(await page.getByRole("alert").count(), 0);

@@ -20,7 +20,7 @@ export function labelsOf(base, { get, eventually, shoot }) {
     await page.goto(`/labels?label=${label.id}`);
     await page.getByRole("button", { name: "Delete label …" }).click();
     const question = page.getByRole("dialog", { name: `Delete “${label.name}”?` });
-    await question.getByText(/^2 pictures are tagged so\. /).waitFor();
+    await question.getByText(/^2 pictures have this tag\. /).waitFor();
     await shoot(page, "label-delete");
     await question.getByRole("button", { name: "Cancel" }).click();
     assert.deepEqual(asked, []);

@@ -40,14 +40,14 @@ async function learns(page) {
   await shoot(page, "learning");
   await page.getByRole("heading", { name: "How model 1 was trained" }).waitFor({ timeout: 240_000 });
   await page.goto("/status");
-  await page.getByText(/^Number 1, learnt from everything/).waitFor();
+  await page.getByText(/^Number 1, learned from everything/).waitFor();
   await shoot(page, "status");
 }
 
 /** What was reviewed is learnt; then both models are compared, and the first is in use again. */
 async function training(page) {
   await page.goto("/training");
-  await page.getByText(/^(\d+ decisions are|1 decision is) not learnt yet/).waitFor();
+  await page.getByText(/^(\d+ decisions are|1 decision is) not learned yet/).waitFor();
   assert.ok((await get("/models")).forecast.decisions > 0);
   await page.getByRole("spinbutton", { name: "Epochs" }).fill("0");
   assert.ok(await page.getByRole("button", { name: "Learn", exact: true }).isDisabled());
@@ -55,7 +55,7 @@ async function training(page) {
   await page.getByRole("checkbox", { name: "Use it even if it does worse" }).check();
   await page.getByRole("button", { name: "Learn", exact: true }).click();
   await page.getByRole("heading", { name: "How model 2 was trained" }).waitFor({ timeout: 240_000 });
-  await page.getByText("The same as a table").click();
+  await page.getByText("As a table").click();
   const { curve } = await get("/models/2");
   assert.equal(curve.length, 3);
   assert.equal(await page.getByRole("rowheader").count(), 3);
@@ -171,10 +171,10 @@ async function region(page) {
   await page.locator(".region-panel .decision").first().click();
   const told = page.getByRole("dialog").getByText(/^The box is tagged /);
   await told.waitFor();
-  await page.getByRole("heading", { name: "In parts of it" }).waitFor();
+  await page.getByRole("heading", { name: "In regions" }).waitFor();
   await shoot(page, "region");
   await page.keyboard.press("z");
-  await page.getByRole("heading", { name: "In parts of it" }).waitFor({ state: "detached" });
+  await page.getByRole("heading", { name: "In regions" }).waitFor({ state: "detached" });
 }
 
 /** A label that is typed fast is the one that is meant, and not the first of those that were proposed before. */

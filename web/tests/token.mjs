@@ -40,7 +40,7 @@ async function askedFor(page, context) {
   assert.deepEqual(await seriousFaults(page, { within: "dialog" }), []);
   await shoot(page, "token");
   await give(page, "wrong");
-  await dialog(page).getByText("This token is not known").waitFor();
+  await dialog(page).getByText("This token is unknown").waitFor();
   assert.deepEqual((await context.cookies()).filter((cookie) => cookie.value), [], "a wrong token is not kept");
   assert.deepEqual(await seriousFaults(page, { within: "dialog" }), []);
   await shoot(page, "token-wrong");
@@ -72,7 +72,7 @@ async function expires(page) {
   await expire("first");
   await page.keyboard.press("1");
   await dialog(page).waitFor();
-  await dialog(page).getByText("The token that was in use is not known any more").waitFor();
+  await dialog(page).getByText("Your token is no longer valid").waitFor();
   await dialog(page).getByText("1 decision kept in this browser until then.").waitFor();
   await shoot(page, "token-expired");
   await page.keyboard.press("Escape");
@@ -82,7 +82,7 @@ async function expires(page) {
   await page.reload();
   await dialog(page).getByText("1 decision kept").waitFor();
   await give(page, WRITE);
-  await dialog(page).getByText("This token is not known, or its last day is over.").waitFor();
+  await dialog(page).getByText("This token is unknown or has expired.").waitFor();
   await give(page, AGAIN);
   await dialog(page).waitFor({ state: "hidden" });
   const decided = async () => (await get(`/items/${item}`, AGAIN)).annotations?.find((one) => one.label === label);
@@ -112,7 +112,7 @@ async function reads(page) {
   assert.equal(await page.locator(".verdict:visible").count(), 0);
   for (const name of ["Undo", "Reject rest", "Accept all above …"]) assert.ok(await page.getByRole("button", { name }).isDisabled(), name);
   for (const key of ["1", "a", "e", "z"]) await page.keyboard.press(key);
-  await page.getByText("You may only look at this collection.").waitFor();
+  await page.getByText("You may look at this collection, but not change it.").waitFor();
   await shoot(page, "reader-review");
   const label = encodeURIComponent((await get("/facets", READ)).labels.reduce((a, b) => (b.open_suggestions > a.open_suggestions ? b : a)).name);
   await page.goto(`/review?view=grid&label=${label}`);
@@ -142,7 +142,7 @@ await withBrowser(async (browser) => {
   await dialog(phone.page).waitFor();
   await shoot(phone.page, "phone-token");
   await give(phone.page, "wrong");
-  await dialog(phone.page).getByText("This token is not known").waitFor();
+  await dialog(phone.page).getByText("This token is unknown").waitFor();
   assert.deepEqual(await seriousFaults(phone.page, { within: "dialog" }), []);
   assert.ok((await phone.page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, "too wide");
   await shoot(phone.page, "phone-token-wrong");

@@ -59,7 +59,7 @@ def explain_error(error: BaseException) -> str:
         return f"cannot write the results: {error.strerror}; free some space, or send standard output elsewhere"
     if not _has_folder():
         return "the current folder was removed; change to another one"
-    return f"the system refused something: {error}; look at its limits and its log, and try again"
+    return f"the system refused an operation: {error}; look at its limits and its log, and try again"
 
 
 def _describe_path_error(path: Path, error: OSError) -> str:

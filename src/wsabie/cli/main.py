@@ -180,7 +180,7 @@ def _require_utf8() -> None:
 def _refuse_empty(words: list[str]) -> None:
     """Refuse empty arguments: they mean the current folder, and mostly come from an unset variable."""
     if any("\0" in word for word in words):  # not of a shell, but of a program that calls this one
-        print_error("an argument holds a zero byte, which no name of a file has; give another")
+        print_error("an argument holds a zero byte, which no file name may have; give another")
         sys.exit(2)
     if any(re.fullmatch("(--[a-z-]+=)?", word) for word in words):
         command = f"wsabie {shlex.join(words)}"

@@ -242,7 +242,7 @@ class InterruptExit(SystemExit):
 
     def __init__(self, unfinished_work: str = "") -> None:
         super().__init__(INTERRUPTED)
-        self.sentence = "stopped before anything was finished, so that the same command begins at the beginning"
+        self.sentence = "stopped before anything was finished, so the same command starts from the beginning"
         if unfinished_work:
             command, *words = (word for word in sys.argv[1:] if word not in ("--resume", "--restart"))
             command_line = shlex.join(["wsabie", command, "--resume", *words])  # in front of a "--"

@@ -22,12 +22,12 @@ _REQUIRED_MODULES = ("fastapi", "uvicorn", "python_multipart", "prometheus_clien
 class LimitOptions(Options, panel="Limits"):
     """Limits of requests and connections."""
 
-    max_megabytes: float = option("Of a request, at most.", 32, min=0.001)
-    max_megapixels: float = option("Of a picture, at most.", 64, min=0.001, max=1000)
-    k: int = option("Answers to a question, at most.", 1000, flag="--max-k", min=1)
-    max_concurrent: int = option("Requests at a time, of each process; others get 503.", 64, min=1)
-    rate: float = option("Requests a second of one address; 0: any number.", 0, flag="--max-rate", min=0)
-    seconds: float = option("Seconds for a request, at most.", 60, flag="--timeout", min=0.1)
+    max_megabytes: float = option("Largest request, in MB.", 32, min=0.001)
+    max_megapixels: float = option("Largest picture, in megapixels.", 64, min=0.001, max=1000)
+    k: int = option("Most results of a request.", 1000, flag="--max-k", min=1)
+    max_concurrent: int = option("Most requests at a time in each process; others get 503.", 64, min=1)
+    rate: float = option("Most requests a second from one address; 0: any number.", 0, flag="--max-rate", min=0)
+    seconds: float = option("Longest time of a request, in seconds.", 60, flag="--timeout", min=0.1)
     connections: int | None = option(
         "Open connections of each process (default: 1,000, or what files allow).", flag="--max-connections", min=1
     )
@@ -38,7 +38,7 @@ class LimitOptions(Options, panel="Limits"):
         min=0.01,
         max=1,
     )
-    min_kilobytes: float = option("A second, of what a client sends or reads; slower ones are ended.", 8, min=0.001)
+    min_kilobytes: float = option("Least kB a second of a client; slower requests are ended.", 8, min=0.001)
 
     def make_limits(self) -> "ServiceLimits":
         """Make the limits of the service."""
@@ -54,12 +54,12 @@ class ServeOptions(Options):
     """Options of `wsabie serve`."""
 
     folder: Path = argument("A collection, or a model's folder.", metavar="WHAT")
-    host: str = option("Address to listen on; others than this machine's own want --tokens.", "127.0.0.1")
-    port: int = option("Port; 0: one that is free.", 8420, min=0, max=65535)
-    tokens: Path | None = option("File of those who may ask, as `wsabie token` writes it.")
+    host: str = option("Address to listen on; other addresses than this machine's own need --tokens.", "127.0.0.1")
+    port: int = option("Port; 0 chooses a free one.", 8420, min=0, max=65535)
+    tokens: Path | None = option("File of tokens, as `wsabie token` writes it; only their owners may use the service.")
     allowed_host: list[str] | None = option("Name of the service, such as that of a proxy.", metavar="HOST")
     knowledge: Knowledge = None
-    workers: int = option("Processes that answer.", 1, min=1, max=64)
+    workers: int = option("Number of processes.", 1, min=1, max=64)
     limits: LimitOptions
 
 
@@ -87,7 +87,7 @@ def serve(options: ServeOptions) -> None:
 
         def begin() -> None:
             if is_collection(folder) and not can_write(folder):
-                print_note(f"{folder} is read-only for you: it can be looked at, and nothing can be changed")
+                print_note(f"{folder} is read-only for you: you can look at everything, and change nothing")
             print_note(f"serving {folder} on http://{address}:{listener.getsockname()[1]} (Ctrl-C ends it)")
 
         run_service(service, listener, begin)
@@ -96,9 +96,9 @@ def serve(options: ServeOptions) -> None:
 class TokenOptions(OutputOptions):
     """Options of `wsabie token`."""
 
-    file: Path = argument("File of tokens; is made if it is missing.", metavar="FILE")
+    file: Path = argument("File of tokens; it is created if it is missing.", metavar="FILE")
     name: str = argument("Name of its owner, for the journal.", metavar="NAME")
-    role: Literal["read", "write"] = option("What it allows.", "read")
+    role: Literal["read", "write"] = option("What its owner may do.", "read")
     days: int | None = option("Days until it expires (default: never).", min=0, max=36500)
 
 

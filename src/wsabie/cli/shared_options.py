@@ -59,7 +59,7 @@ RejectFile = Annotated[Path | None, typer.Option(help="Write what was skipped to
 _RAY_HELP = "Share the work on a Ray cluster: HOST:PORT of its head, or local."
 RayAddress = Annotated[str | None, typer.Option(metavar="ADDRESS", help=_RAY_HELP)]
 LabelLimit = Annotated[int, typer.Option(..., "-k", min=1, help="How many labels.")]
-RecallTarget = Annotated[float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")]
+RecallTarget = Annotated[float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is found.")]
 AllowOverlap = Annotated[bool, typer.Option(help="Judge training rows too, instead of refusing.")]
 MinRows = Annotated[int, typer.Option(min=1, help="Leave out labels with fewer training rows than this.")]
 Items = Annotated[

@@ -438,7 +438,7 @@ def _refuse_unusable(path: Path) -> None:
         return
     if sides := find_split_lists(path):
         raise InputError(f"{path} holds the sides of a split; give one of its lists, such as {sides[-1]}")
-    require(not is_model_folder(path), f"{path} is a model, and data are wanted here; give what it is to be used on")
+    require(not is_model_folder(path), f"{path} is a model; give the data to use it on")
     require(any(path.iterdir()), f"{path} is empty; give a folder of pictures, sounds, documents or Parquet files")
 
 
@@ -462,13 +462,13 @@ def _make_unknown_error(path: Path, head: DataHead) -> InputError:
         return InputError(f"{path} is {program}")
     if head.columns:
         return InputError(
-            f"{path} has the columns {format_column_names(head.columns)} and none called text; call that "
-            "of the documents text (of pictures or sounds beside the table: file_name) and that of their labels "
-            "labels, or give features as Parquet or svmlight text"
+            f"{path} has the columns {format_column_names(head.columns)} and none called text; rename the column of "
+            "documents to text (or that of file names to file_name) and the column of labels to labels, or give "
+            "features as Parquet or svmlight text"
         )
     if name := find_media_name(head.lines[0]):
         fact = f"{path} names files such as {name!r} and not its columns"
         return InputError(f"{fact}; put a first line file_name,labels above the rows, and commas into these")
     titles = ", ".join(form.title for form in FORMATS)
     hint = "; of Mulan data give the .arff file" if head.content.lstrip().startswith(b"<") else "; give one of these"
-    return InputError(f"{path} is nothing that can be read: looked for {titles}{hint}")
+    return InputError(f"{path} has no format that wsabie reads: looked for {titles}{hint}")

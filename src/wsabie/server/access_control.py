@@ -67,7 +67,7 @@ def identify_caller(request: Request, context: ServiceContext) -> Caller:
     token = credentials if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
     caller = find_caller(token, tokens, context.day) if token else None
     if caller is None:
-        reason = "this token is not known, or its last day is over" if token else "give a token"
+        reason = "this token is unknown or has expired" if token else "give a token"
         raise Problem(401, f"{reason}: Authorization: Bearer TOKEN", {"www-authenticate": "Bearer"})
     return caller
 

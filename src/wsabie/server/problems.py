@@ -54,7 +54,7 @@ _STATUS: dict[type[errors.WsabieError], int] = {
 }
 """The first class that matches an error decides."""
 _ROUTING_DETAILS = {
-    404: "there is nothing at this address; /docs lists all that can be asked",
+    404: "there is nothing at this address; /docs lists all requests",
     405: "this address takes other methods; the header Allow names them",
 }
 _CHECK_INTERVAL = 60.0  # seconds between two checks of the whole database

@@ -78,7 +78,7 @@ Writer: TypeAlias = Annotated[Caller, Depends(require_writer)]
 def check_result_count(k: int, context: ServiceContext) -> int:
     """Return `k` if the limits of the service allow so many results."""
     if k > context.limits.k:
-        raise Problem(422, f"k is {k:,} and at most {context.limits.k:,} are given; ask for fewer")
+        raise Problem(422, f"k is {k:,} and may be at most {context.limits.k:,}; ask for fewer")
     return k
 
 
@@ -110,7 +110,7 @@ async def refuse_unknown_parameters(request: Request) -> None:
         names = [field.alias for field in route.body_params]
         await _refuse_names(request, "body", names, (await request.form()).multi_items())
     elif not route.body_params and (await request.body()).strip() not in (b"", b"{}"):
-        raise Problem(422, "body: nothing is taken here; leave it out")
+        raise Problem(422, "body: this request has none; leave it out")
 
 
 class StrictRoute(APIRoute):

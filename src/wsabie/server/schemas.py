@@ -136,7 +136,7 @@ class ItemQuery(BaseModel):
 
 @dataclass(frozen=True)
 class ScoredItem(ItemSummary):
-    """Item of a search result, and its score for the label; null: it is tagged so."""
+    """Item of a search result, and its score for the label; null: it has this tag."""
 
     label: str | None
     score: float | None

@@ -78,7 +78,7 @@ def update_model(
     if update is None:
         update = {"fingerprint": fingerprint, "rows": 0, "calibrated": model.calibration_ is not None}
         updates.append(update)
-    require(update["rows"] < len(rows), f"the model learnt all {len(rows):,} rows of this data before; give others")
+    require(update["rows"] < len(rows), f"the model has learned all {len(rows):,} rows of this data; give others")
     with progress.stage("compiling (once)", None, ""), suppress(WsabieError):
         _learn(copy(model), rows.take(np.arange(min(WARM_UP_ROWS, len(rows)))), 1, calibrated=False)
     step_facts = []

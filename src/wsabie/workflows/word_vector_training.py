@@ -80,7 +80,7 @@ def learn_word_vectors(
     InputError
         gensim is not installed, there is no text, or no word occurs `min_count` times.
     """
-    import_optional("gensim.models", "skip-gram vectors are learnt by gensim", "text")
+    import_optional("gensim.models", "skip-gram vectors are learned by gensim", "text")
     from gensim.models import Word2Vec
     from gensim.models.phrases import ENGLISH_CONNECTOR_WORDS, Phrases
 

@@ -44,7 +44,7 @@ def test_backups_are_made_listed_and_restored(cli: Cli, photos: Path, tmp_path: 
     assert "restored the backup" in cli("collection", "history", photos).out
     result = cli("collection", "restore", photos, Path(backup_report["path"]).name)
     assert "the database of" in result.err
-    assert "what it replaced is kept" in result.err
+    assert "the replaced database is kept" in result.err
 
 
 def test_backup_out_replaces_only_an_earlier_backup(cli: Cli, photos: Path, tmp_path: Path) -> None:

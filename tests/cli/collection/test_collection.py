@@ -115,7 +115,7 @@ def test_tags_removed_from_files_are_withdrawn(cli: Cli, init: Cli, photos: Path
     scanned = cli("collection", "scan", photos)
     assert "1 tags from files, 1 tags withdrawn, 120 as before" in " ".join(scanned.err.split())
     sidecar.unlink()
-    assert "2 tags kept that a file no longer says" in " ".join(cli("collection", "scan", photos).err.split())
+    assert "2 tags kept that files no longer have" in " ".join(cli("collection", "scan", photos).err.split())
     assert "2 tags kept" not in cli("collection", "scan", photos).err
     annotations = cli("collection", "annotations", photos, "--json").json["annotations"]
     assert sorted(annotation["label"] for annotation in annotations) == ["sea", "ship", "tern"]
@@ -141,7 +141,7 @@ def test_unreachable_database_leaves_no_files(cli: Cli, photos: Path) -> None:
 def test_empty_folder_becomes_a_collection_and_grows(cli: Cli, init: Cli, tmp_path: Path, pictures: Path) -> None:
     (tmp_path / "new").mkdir()
     result = init(tmp_path / "new")
-    assert "nothing was found; put files into" in result.err
+    assert "found no files; put some into" in result.err
     (tmp_path / "other").mkdir()
     assert "scanned" not in cli("collection", "init", tmp_path / "other", "--no-scan", "--json").json
     added = cli("collection", "add", tmp_path / "new", pictures, "--tags", "none", "--json").json["scanned"]
@@ -185,8 +185,8 @@ def test_bad_arguments_give_one_sentence(cli: Cli, init: Cli, photos: Path, tmp_
         f"lies in the collection {photos} and is not a collection itself"
         in cli("collection", "scan", photos / "below").err
     )
-    assert f"lies in the collection {photos}; from now on both" in init(photos / "below").err
-    assert "from now on both" not in init(photos / "below").err
+    assert f"lies in the collection {photos}; from now on, each of the two" in init(photos / "below").err
+    assert "from now on, each of the two" not in init(photos / "below").err
     assert cli("collection", "add", photos).code == 2
 
 
@@ -286,7 +286,7 @@ def test_text_collection_names_the_train_command(cli: Cli, init: Cli, tmp_path: 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{path.parent.name} with waves {i % 4}")
     message = " ".join(init(texts).err.split())
-    assert "documents can be listed, tagged and exported here; a collection learns from pictures alone" in message
+    assert "documents can be listed, tagged and exported here; a collection learns from pictures only" in message
     assert f"wsabie train {texts} --model MODEL" in message
     assert cli("train", texts, "--model", model, "--dim", 2, "--epochs", 1, "--threads", 1).code == 0
 

@@ -49,7 +49,7 @@ def test_labels_are_merged_edited_and_restored(cli: Cli, photos: Path, monkeypat
     assert tidy["proposals"][0]["reasons"][0]["evidence"][0]["message"] == "singular and plural"
     proposals = run_command("labels", photos, "tidy")
     assert "Seagulls (2) -> seagull (2)" in proposals
-    assert "not asked: model (none was in use)" in proposals
+    assert "not used: model (none was in use)" in proposals
     run_command("labels", photos, "apart", "seagull", "Seagulls")
     assert "0 proposals of 3 labels" in run_command("labels", photos, "tidy")
     run_command("undo", photos)
@@ -145,16 +145,16 @@ def test_label_with_tags_is_deleted_on_request(cli: Cli, photos: Path) -> None:
         (("labels", "tidy", "sea"), "tidy looks at all labels; leave 'sea' out"),
         (("labels", "show"), "give one label; 0 are given"),
         (("labels", "show", "see"), "there is no label 'see' here; the closest: sea"),
-        (("labels", "edit", "sea"), "say what is to change"),
+        (("labels", "edit", "sea"), "say what to change"),
         (("labels", "edit", "sea", "--language", "two words"), "is not a language code"),
         (("labels", "synonym", "sea", "Meer", "--language", "deutsch"), "write two or three letters"),
         (("labels", "edit", "sea", "--remove-name", "ship"), "'ship' is not another name of 'sea'"),
-        (("labels", "fill"), "--knowledge names the files"),
+        (("labels", "fill"), "add --knowledge FILE"),
         (("labels", "list", "--merge-above", ".9"), "leave --merge-above out"),
         (("labels", "tidy", "--dry-run"), "leave --dry-run out"),
         (("labels", "show", "qwzx"), "there is no label 'qwzx' here; nor one like it; check the spelling"),
         (("labels", "tidy", "--knowledge", "missing"), "missing"),
-        (("tag", "1"), "say what fits or does not"),
+        (("tag", "1"), "say what to change"),
         (("tag", "99", "--accept", "sea"), "there is no item with id 99"),
         (("tag", "x.jpg", "--accept", "sea"), "'x.jpg' is not an item of"),
         (("tag", "sea", "--accept", "sea"), "'sea' is a folder; name the files in it"),
@@ -214,7 +214,7 @@ def test_decisions_are_listed(cli: Cli, photos: Path) -> None:
     assert "1 annotation, newest first; -k shows more" in result.out
     assert "sea/3.jpg" in result.out
     assert "adam" in result.out
-    assert "nothing of this kind" in cli("collection", "annotations", photos, "--by", "nobody").err
+    assert "no annotation matches" in cli("collection", "annotations", photos, "--by", "nobody").err
     for words, message in [
         (("--since", "May"), "is not a time"),
         (("--label", "gul"), "the closest: gull"),

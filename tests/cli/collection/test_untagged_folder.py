@@ -53,7 +53,7 @@ def test_apply_suggests_by_names(cli: Cli, init: Cli, photos: Path, names: Path)
     applied = cli("collection", "apply", photos, "--threads", 1)
     assert applied.code == 0, applied.err
     assert "for 2 items" in applied.out
-    assert "by the names of the labels alone" in applied.err
+    assert "labels by name only" in applied.err
     assert f"then: wsabie collection train {photos}" in applied.err.replace("\n", " ").replace("  ", " ")
     assert "zero-shot" in cli("collection", "models", photos).out
     found = cli("collection", "search", photos, "flying insect", "-k", 1)

@@ -94,7 +94,7 @@ def test_info_shows_the_scores_of_both(cli: Cli, ambiguous: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "score", "reason", "refusal"),
     [
-        ("just a sentence\nand another\n", "0.00", "0 of 2 lines have __label__ words", "is nothing that can be read"),
+        ("just a sentence\nand another\n", "0.00", "0 of 2 lines have __label__ words", "has no format that wsabie"),
         ("file_name,labels\nnone.jpg,sea\n", "0.90", "the column file_name names files", "none of them lies beside it"),
         ("1 qid:1 1:0.5\n", "0.00", "0 of 1 lines hold feature:value", "holds queries"),
     ],

@@ -31,7 +31,7 @@ def test_components_of_sparse_rows_train_a_model(cli: Cli, rows: Path, tmp_path:
     used = cli("features", "kpca", rows, "--out", again, "--map", tmp_path / "out.parquet.map")
     assert used.code == 0, used.err
     np.testing.assert_array_equal(open_source(again).X, table.X)
-    assert "\nthe map, when it was learnt, on 90 rows of the map's own: " in used.out
+    assert "\nthe map, when it was learned, on 90 rows of the map's own: " in used.out
     trained = cli("train", out, "--model", model, "--threads", 1, "--epochs", 10)
     assert trained.code == 0, trained.err
     evaluation = cli("evaluate", model, again, "--allow-overlap", "--json")
@@ -59,7 +59,7 @@ def test_existing_map_is_reused_or_refused(cli: Cli, rows: Path, tmp_path: Path)
     contents_before = out.read_bytes()
     again = cli("features", "kpca", rows, "--out", out, "--dim", 3)
     assert again.code == 0
-    assert "using the map that is there" in again.err
+    assert "using the existing map" in again.err
     assert out.read_bytes() == contents_before
     mismatch = cli("features", "kpca", rows, "--out", out, "--dim", 2)
     assert mismatch.code == 1

@@ -183,7 +183,7 @@ def test_bad_vectors_give_one_sentence(labels: Path, tmp_path: Path, cli: Cli) -
     labels.write_text("taxi\ndolphin\n")
     (empty := tmp_path / "empty").mkdir()
     for words, sentence in [
-        (("labels", "about", "car"), "--knowledge names the files"),
+        (("labels", "about", "car"), "add --knowledge FILE"),
         (("labels", "about", "--knowledge", CUT), "which name?"),
         (("labels", "under", "car", "--knowledge", CUT), "--labels names a file"),
         (("labels", "match", "car", "--knowledge", CUT, "--labels", labels), "leave 'car' out"),

@@ -178,7 +178,7 @@ def test_ctrl_c_before_the_first_shard_is_reported(tmp_path: Path) -> None:
     run.send_signal(signal.SIGINT)
     _, err = run.communicate(timeout=60)
     if not list((tmp_path / "out").rglob("r*-*.safetensors")):  # it may have been quicker
-        message = "stopped before anything was finished, so that the same command begins at the beginning"
+        message = "stopped before anything was finished, so the same command starts from the beginning"
         # of `python -m` Python itself makes a death by the signal where that came inside an exec, as of a dataclass
         assert (run.returncode in (130, -signal.SIGINT), message in " ".join(err.split())) == (True, True)
     assert subprocess.run(words, check=False, capture_output=True).returncode == 0

@@ -184,7 +184,7 @@ def test_leave_one_label_out_refuses_bad_options(cli: Cli, tags: Path, pictures:
     assert cli(*ask, "--by", "one-label", "--valid", 0.5).out.strip() == (
         f"{parts}: train 210 labels of 60 rows, test 60 labels of 60 rows, valid 30 labels of 30 rows"
     )
-    assert "would stay beside a split that has no such rows" in cli(*ask, "--by", "one-label").err
+    assert "would stay beside a split without rows for it" in cli(*ask, "--by", "one-label").err
     assert "was trained on" not in cli("split", tags, "--out", tmp_path / "new").err
 
 

@@ -279,7 +279,7 @@ def test_large_pair_tables_are_ranked_only_on_request(
     monkeypatch.setattr(object_parts, "_MAX_RANKED_PAIRS", 2000)
     result = cli("evaluate", model, sides / "test.parquet", "--json")
     assert "quadruplets" not in result.json
-    assert "are not ranked unasked: give --candidate-pairs FILE" in result.err
+    assert "take long: to rank them, give --quadruplets N" in result.err
     monkeypatch.setattr(object_parts, "_MAX_RANKED_PAIRS", 150 * len(wsabie.load(model).model.vocabulary_) ** 2)
     assert cli("evaluate", model, sides / "test.parquet", "--json").json["quadruplets"]["sampled"] == 150
 

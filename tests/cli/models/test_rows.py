@@ -440,7 +440,7 @@ def test_new_split_refuses_files_of_an_old_one(cli: Cli, rows: Path, tmp_path: P
     contents_before = {file.name: file.read_bytes() for file in (tmp_path / "parts").iterdir()}
     refused = cli("split", rows, "--out", tmp_path / "parts", "--valid", 0, "--test", 0)
     assert refused.code == 1
-    assert "valid.parquet would stay beside a split that has no such rows; move it" in refused.err
+    assert "valid.parquet would stay beside a split without rows for it; move it" in refused.err
     assert {file.name: file.read_bytes() for file in (tmp_path / "parts").iterdir()} == contents_before
 
 

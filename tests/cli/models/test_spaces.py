@@ -315,7 +315,7 @@ def test_bad_queries_give_one_sentence(cli: Cli, space: Path, lists: Path, music
         (["annotate", space, "x", "--relation", "covers"], "there is no relation 'covers'"),
         (["annotate", space, "x", "--relation", "speaker:song"], "knows no kind 'song'"),
         (["annotate", space, "--text", "hello"], "are not documents"),
-        (["annotate", space], "nothing was given"),
+        (["annotate", space], "no entity is named"),
         (["neighbours", space, "gorge"], "there is no entity 'gorge'; did you mean 'george'?"),
         (["neighbours", space, "theo", "--entity-kind", "song"], "knows no kind 'song'"),
         (["evaluate", space, music / "digits"], "is a space of several kinds of entities"),

@@ -114,7 +114,8 @@ def test_resume_without_a_checkpoint_is_reported(cli: Cli, rows: Path, tmp_path:
     result = cli("train", rows, "--model", tmp_path / "m", *short_options(rows), "--resume")
     assert result.code == 0
     assert (
-        f"there is no unfinished training at {tmp_path / 'm.training'}; this one begins at the beginning" in result.err
+        f"there is no unfinished training at {tmp_path / 'm.training'}; this run starts from the beginning"
+        in result.err
     )
 
 
@@ -246,7 +247,7 @@ def test_early_ctrl_c_leaves_no_files(
     with monkeypatch.context() as patch:
         patch.setattr(VisualWords, "fit", interrupt)
         result = cli(*command)
-    assert (result.code, "stopped before anything was finished, so that the same command begins" in result.err) == (
+    assert (result.code, "stopped before anything was finished, so the same command starts" in result.err) == (
         130,
         True,
     )

@@ -85,7 +85,7 @@ def test_worse_model_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> No
     history_entry = read_history(collection.engine)[0]
     assert (history_entry.action, history_entry.changes) == ("train", 0)
     assert history_entry.summary.startswith(
-        "model 2 not put into use, learnt from corrections: it does worse than model 1"
+        "model 2 not put into use, learned from corrections: it does worse than model 1"
     )
     assert [listed_model.rejection_reason != "" for listed_model in model_registry.list_models(collection)] == [
         True,
@@ -94,7 +94,7 @@ def test_worse_model_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> No
     assert model_registry.find_rollback(collection) is None
     again = train_collection_model(collection, **OPTIONS)  # it would be the same one
     assert (again.method, again.model) == ("nothing", 1)
-    assert "since model 2 learnt, which did worse than model 1" in again.reason
+    assert "since model 2, which is worse than model 1" in again.reason
     assert forecast_training(collection).method == "nothing"
     assert forecast_training(collection).decisions == 52
     assert [listed_model.id for listed_model in model_registry.list_models(collection)] == [
@@ -183,7 +183,7 @@ def test_comparison_excludes_items_that_a_model_was_trained_on(tagged: tuple[Col
     comparison = compare_models(collection, [1, 2])
     assert comparison.items == second.figures["items"] == 2  # and not 5, of which the first one knows 3
     assert comparison.notes == (
-        "not counted: 3 of the items that are held out now, as one of the models has learnt from them",
+        "not counted: 3 of the items that are held out now, because one of the models learned from them",
     )
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in low[:2]}, None)
     third = train_collection_model(collection, full=True, **OPTIONS)
@@ -201,7 +201,7 @@ def test_too_few_holdout_tags_force_full_training(tagged: tuple[Collection, Rows
     result = train_collection_model(collection, **OPTIONS)
     assert (result.method, result.reason) == (
         "full",
-        "too few tags are left on the items that model 1 never learnt from",
+        "too few tags are left on the items that were held out from model 1",
     )
 
 
@@ -226,7 +226,7 @@ def test_models_with_other_extractors_or_lost_rows_are_compared(tagged: tuple[Co
     (collection.folder / f"{missing_item - 1:04d}.webp").unlink()
     less = compare_models(collection, [1, 2])
     assert less.items == comparison.items - 1
-    assert less.notes[1] == "not counted: 1 of the held-out items, as they cannot be read or are not what was scanned"
+    assert less.notes[1] == "not counted: 1 of the held-out items, which cannot be read or changed since the scan"
     for rows in collection.features.glob("*/*.parquet"):
         rows.unlink()
     for picture in collection.folder.glob("*.webp"):
@@ -282,7 +282,7 @@ def test_first_model_has_no_rollback(tagged: tuple[Collection, Rows]) -> None:
     assert (forecast.decisions, forecast.method) == (0, "nothing")
     assert max(most) == 1  # who holds one connection never waits for another
     tag(collection, {1: ["x"], 2: ["x"]})
-    reason = "2 items were decided about since model 1 learnt"
+    reason = "2 items have new decisions since model 1"
     assert forecast_training(collection) == RetrainForecast(2, "corrections", reason)
     train_collection_model(collection, **OPTIONS)
     assert isinstance(model_registry.find_rollback(collection), Rollback)

@@ -42,7 +42,7 @@ def test_first_model_is_corrected_and_undone(tagged: tuple[Collection, dict[int,
     assert (second.method, second.facts["labels"]) == ("corrections", 5)  # a label that the first one lacks
     assert second.figures["before"] is not None
     assert [shelved.parent for shelved in model_registry.list_models(collection)] == [first.model, None]
-    assert read_history(collection.engine)[0].summary == f"model {second.model} in use, learnt from corrections"
+    assert read_history(collection.engine)[0].summary == f"model {second.model} in use, learned from corrections"
     suggestions_before = suggested(collection)
     undo_entry(collection.engine, by="eve")
     assert in_use(collection) == first.model

@@ -23,11 +23,11 @@ from wsabie.features.encoders import text_encoders
 
 def test_too_few_tagged_items_are_refused(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_encoders, "_PACKAGES", ("missing_package",))
-    with pytest.raises(InputError, match="has 0 items with tags, of 0 labels; learning needs at least 20"):
+    with pytest.raises(InputError, match="has 0 items with tags, of 0 labels; training needs at least 20"):
         train_collection_model(collection, **OPTIONS)
     rows_by_item = with_pictures(collection, sample(each=5))
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items() if item < 10})
-    with pytest.raises(InputError, match="has 9 items with tags, of 2 labels; learning needs at least 20"):
+    with pytest.raises(InputError, match="has 9 items with tags, of 2 labels; training needs at least 20"):
         train_collection_model(collection, **OPTIONS)
     with pytest.raises(InputError, match="has no model yet"):
         apply_model(collection, by="eve")
@@ -45,7 +45,7 @@ def test_changed_files_are_named_when_too_few_remain(tagged: tuple[Collection, d
     first.unlink()
     with pytest.raises(InputError) as refused:
         train_collection_model(collection, full=True, **OPTIONS)
-    assert "40 files changed since the last scan, or went away, which leaves 0 items with tags" in str(refused.value)
+    assert "40 files changed or disappeared since the last scan, which leaves 0 items with tags" in str(refused.value)
     assert f"; run: wsabie collection scan {collection.folder}" in str(refused.value)
     assert "press Scan" in refused.value.served
     assert str(collection.folder) not in refused.value.served
@@ -57,7 +57,7 @@ def test_missing_files_are_named_when_none_remain(tagged: tuple[Collection, dict
     collection, _ = tagged
     for path in collection.folder.glob("*.webp"):
         path.rename(path.with_name(f"other-{path.name}"))
-    with pytest.raises(InputError, match="all files changed since the last scan, or went away; run: wsabie collection"):
+    with pytest.raises(InputError, match="all files changed or disappeared since the last scan; run: wsabie"):
         train_collection_model(collection, **OPTIONS | {"features": "visual-words"})
 
 

@@ -182,7 +182,7 @@ def test_a_trained_model_replaces_it_and_free_words_go_on(collection: Collection
         path.write_bytes(path.read_bytes() + number.to_bytes(2, "big"))
         tag(collection, {add_item(collection, path): [ANIMALS[number % 2]]})
     forecast = forecast_training(collection)
-    assert (forecast.method, forecast.reason) == ("full", f"model {first.model} knows labels by their names alone")
+    assert (forecast.method, forecast.reason) == ("full", f"model {first.model} knows only the names of labels")
     trained = train_collection_model(collection, by="eve", features="colour", epochs=1, dim=4, threads=1)
     assert trained.is_in_use
     assert trained.figures["before"] is None

@@ -179,7 +179,7 @@ def test_concurrent_cache_readers_get_their_own_value() -> None:
 
 
 def test_umap_is_saved_and_places_new_items(trained_collection: Collection, by_umap: None) -> None:
-    with pytest.raises(InputError, match="no UMAP of the model in use yet; have it computed first"):
+    with pytest.raises(InputError, match="no UMAP of the model in use yet; compute it first"):
         item_map.build_map(trained_collection, "umap")
     assert item_map.list_projections(trained_collection)[1].state in ("none", "not installed")
     projection = item_map.compute_projection(trained_collection)

@@ -98,8 +98,8 @@ def test_unknown_columns_error_names_the_expected_ones(tmp_path, name, content):
     with pytest.raises(InputError) as refused:
         open_source(write_file(tmp_path / name, content))
     assert str(refused.value) == (
-        f"{tmp_path / name} has the columns 'body', 'id', 'topic' and none called text; call that of the documents "
-        "text (of pictures or sounds beside the table: file_name) and that of their labels labels, or give "
+        f"{tmp_path / name} has the columns 'body', 'id', 'topic' and none called text; rename the column of "
+        "documents to text (or that of file names to file_name) and the column of labels to labels, or give "
         "features as Parquet or svmlight text"
     )
 
@@ -247,7 +247,7 @@ def test_text_file_is_one_document_on_request(tmp_path):
     assert detect_format(write_file(tmp_path / "a.jsonl", '{"text": "a"}\n'), modality="documents") == "json"
     with pytest.raises(InputError, match="is a document of a format that is not supported; convert it to plain text"):
         open_source(write_file(tmp_path / "a.pdf", "%PDF"), modality="documents")
-    with pytest.raises(InputError, match="nothing that can be read"):
+    with pytest.raises(InputError, match="no format that wsabie reads"):
         open_source(write_file(tmp_path / "a.bin", b"\0\1"), modality="documents")
 
 

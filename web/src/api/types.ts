@@ -1535,7 +1535,7 @@ export interface components {
             entry: number;
             model: number;
         };
-        /** @description Item of a search result, and its score for the label; null: it is tagged so. */
+        /** @description Item of a search result, and its score for the label; null: it has this tag. */
         ScoredItem: {
             id: number;
             path: string;

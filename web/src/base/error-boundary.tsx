@@ -13,7 +13,7 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, { error: E
   override render(): ReactNode {
     const { error } = this.state;
     if (error === null) return this.props.children;
-    const pageError = new Error(`This page could not be shown (${error.message}). What was decided is kept.`);
+    const pageError = new Error(`This page could not be shown (${error.message}). Your decisions are kept.`);
     return (
       <div>
         <ErrorMessage error={pageError} onRetry={() => location.reload()} />

@@ -31,7 +31,7 @@ const undoEntries = new Map<string, HistoryEntry>(); // entries by the changes t
 const doNothing = (): void => undefined;
 
 function refuseReadOnly(): boolean {
-  if (!writePermission.get()) notify("You may only look at this collection.");
+  if (!writePermission.get()) notify("You may look at this collection, but not change it.");
   return !writePermission.get();
 }
 

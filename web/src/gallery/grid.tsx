@@ -1,7 +1,7 @@
 /** Virtual grid of any length: keys move the focus, the page renders the cells. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { findTarget } from "./grid-keys";
 import { ScrollSpeed } from "./scroll-speed";
 
@@ -11,6 +11,9 @@ export interface CellProps {
   "data-at": number;
 }
 
+/** A key press, from React or from the window. */
+export type KeyPress = Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "altKey" | "shiftKey" | "preventDefault">;
+
 interface Props {
   name: string;
   scrollKey: string; // key of the stored scroll position
@@ -19,7 +22,7 @@ interface Props {
   minWidth: number; // least width of a cell in pixels
   extraHeight?: number; // pixels below the square of a cell
   onMove: (position: number, extend: boolean) => void;
-  onKey?: (event: KeyboardEvent) => void;
+  onKey?: (event: KeyPress) => void;
   onVisible: (lastPosition: number) => void; // the last visible position
   renderCell: (position: number, props: CellProps, isFast: boolean) => ReactNode; // isFast: the cell only scrolls past
 }
@@ -48,7 +51,7 @@ export function Grid(props: Props): ReactNode {
   const lastPosition = Math.min(length, ((visibleRows.at(-1)?.index ?? 0) + 1) * columns) - 1;
   useEffect(() => onVisible(Math.max(lastPosition, 0)), [onVisible, lastPosition]);
   useFocusedCell(container, focus, () => rows.scrollToIndex(Math.floor(focus / columns)));
-  const handleKey = (event: KeyboardEvent): void => {
+  const handleKey = (event: KeyPress): void => {
     const pageRows = Math.max(1, Math.floor((container.current?.clientHeight ?? 0) / height));
     const target = event.ctrlKey || event.metaKey || event.altKey ? null : findTarget(event.key, focus, columns, length, pageRows);
     if (target === null) {
@@ -58,6 +61,7 @@ export function Grid(props: Props): ReactNode {
     event.preventDefault();
     onMove(target, event.shiftKey);
   };
+  useUnfocusedKeys(container, focus, handleKey);
   return (
     <div
       ref={container}
@@ -105,6 +109,26 @@ function useWidth(container: React.RefObject<HTMLDivElement | null>): number {
     return () => observer.disconnect();
   }, [container]);
   return width;
+}
+
+/** Handle keys while neither a picture nor a field has the focus; the picture then takes it. */
+function useUnfocusedKeys(container: React.RefObject<HTMLDivElement | null>, focus: number, handleKey: (event: KeyPress) => void): void {
+  const latest = useRef({ focus, handleKey });
+  useEffect(() => {
+    latest.current = { focus, handleKey };
+  });
+  useEffect(() => {
+    const handle = (event: KeyboardEvent): void => {
+      const target = event.target as HTMLElement;
+      const isFree = target === document.body || (target.closest(".toolbar button") && event.key !== "Enter" && event.key !== " ");
+      if (!isFree || document.querySelector("dialog[open]")) return;
+      const cell = container.current?.querySelector<HTMLElement>(`[data-at="${latest.current.focus}"]`);
+      latest.current.handleKey(event);
+      if (event.defaultPrevented) cell?.focus({ preventScroll: true });
+    };
+    window.addEventListener("keydown", handle, true); // before the shortcuts of the page
+    return () => window.removeEventListener("keydown", handle, true);
+  }, [container]);
 }
 
 /** Scroll the focused cell into view, and focus it if the focus is in the grid. */

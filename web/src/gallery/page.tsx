@@ -140,7 +140,14 @@ function Toolbar({ filterInput, params, total, loadedCount, showsFilters, onFilt
       </button>
       <label className="field-inline">
         <span>Order</span>
-        <select aria-label="Order" value={params.get("sort") ?? "path"} onChange={(e) => updateSearchParams({ sort: e.target.value, order: null })}>
+        <select
+          aria-label="Order"
+          value={params.get("sort") ?? "path"}
+          onChange={(e) => {
+            updateSearchParams({ sort: e.target.value, order: null });
+            if (!e.target.matches(":focus-visible")) e.target.blur(); // after a click, keys are for the pictures
+          }}
+        >
           {SORTS.filter((s) => s.value !== "probability" || isSuggestionList(params)).map((s) => (
             <option key={s.value} value={s.value}>
               {s.name}
@@ -173,7 +180,7 @@ function EmptyGallery({ isFiltered }: { isFiltered: boolean }): ReactNode {
     );
   }
   return (
-    <EmptyState title="No picture is like that">
+    <EmptyState title="No picture matches">
       <button type="button" onClick={() => updateSearchParams(NO_FILTERS)}>
         Clear all filters
       </button>
@@ -246,7 +253,7 @@ const Tile = memo(function Tile({ position, item, column, tabIndex, isSelected, 
           type="button"
           className="check"
           tabIndex={-1}
-          aria-label={isSelected ? `Do not select ${label}` : `Select ${label}`}
+          aria-label={isSelected ? `Unselect ${label}` : `Select ${label}`}
           onClick={(event) => {
             event.stopPropagation();
             actions.toggle(position);

@@ -1,8 +1,8 @@
 /** Shortcuts of the gallery. */
 
-import type { KeyboardEvent } from "react";
 import { useShortcuts } from "../base/shortcuts";
 import { undo } from "../decisions/decision-history";
+import type { KeyPress } from "./grid";
 
 interface GalleryActions {
   focusFilter: () => void;
@@ -14,7 +14,7 @@ interface GalleryActions {
 }
 
 /** Register the shortcuts; return the handler of keys that only count within the grid. */
-export function useGalleryShortcuts(actions: GalleryActions): (event: KeyboardEvent) => void {
+export function useGalleryShortcuts(actions: GalleryActions): (event: KeyPress) => void {
   useShortcuts([
     { keys: ["/"], description: "Filter by words", run: actions.focusFilter },
     { keys: ["f"], description: "All filters", run: actions.toggleFilters },

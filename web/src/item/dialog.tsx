@@ -134,7 +134,7 @@ function ItemView({ item, onStep, isFirst, isLast }: ItemViewProps): ReactNode {
               />
             ))}
           </ul>
-          {rows.length === 0 && <p className="quiet">No label, and none is suggested.</p>}
+          {rows.length === 0 && <p className="quiet">No labels and no suggestions.</p>}
           <RegionList item={item} />
         </section>
         <PictureStrip title="Burst" items={item.burst.map((id) => ({ id, hash: null, path: `picture ${id}` }))} current={item.id} />
@@ -150,7 +150,7 @@ function RegionList({ item }: { item: ItemDetails }): ReactNode {
   if (!regionAnnotations.length) return null;
   return (
     <>
-      <h3>In parts of it</h3>
+      <h3>In regions</h3>
       <ul className="plain-list">
         {regionAnnotations.map((a) => (
           <li key={`${a.label} ${a.region}`}>

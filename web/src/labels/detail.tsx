@@ -142,8 +142,8 @@ function LabelFigures({ label }: { label: LabelDetails }): ReactNode {
         <Fact name="Pictures" text={formatNumber(label.items)} />
         <Fact name="Rejected" text={formatNumber(label.rejected)} />
         <Fact name="Suggested, open" text={formatNumber(label.open_suggestions)} />
-        <Fact name="Right by people" text={formatShare(label.accepted_suggestions, label.reviewed_suggestions, "none was decided")} />
-        {evaluation && <Fact name="Right on held-out" text={evaluation.is_trained ? formatShare(evaluation.correct, evaluation.suggestions, "none was suggested") : "the model has not learnt it"} />}
+        <Fact name="Right by people" text={formatShare(label.accepted_suggestions, label.reviewed_suggestions, "none decided yet")} />
+        {evaluation && <Fact name="Right on held-out" text={evaluation.is_trained ? formatShare(evaluation.correct, evaluation.suggestions, "none suggested") : "the model does not know it"} />}
         {evaluation?.thresholds.map((limit) => (
           <Fact
             key={limit.precision}
@@ -177,7 +177,7 @@ function Neighbours({ id, version }: { id: number; version: number }): ReactNode
     <section className="card" aria-label="Neighbours" aria-busy={!labels && !neighbours.error}>
       <h3>Near in the model’s space</h3>
       {neighbours.error && <ErrorMessage error={neighbours.error} />}
-      {labels?.length === 0 && <p className="quiet">The model in use has not learnt this label.</p>}
+      {labels?.length === 0 && <p className="quiet">The model in use does not know this label.</p>}
       <ul className="label-neighbours">
         {labels?.map((neighbour) => (
           <NeighbourRow key={neighbour.id} neighbour={neighbour} />

@@ -121,7 +121,7 @@ export function LabelNames({ label, canWrite }: { label: LabelDetails; canWrite:
       {languages.length === 0 && <p className="quiet">None.</p>}
       {languages.map((nameLanguage) => (
         <div key={nameLanguage} className="language-names">
-          <small>{formatLanguage(nameLanguage) || "no language told"}</small>
+          <small>{formatLanguage(nameLanguage) || "no language"}</small>
           <ul className="chips">
             {label.names
               .filter((labelName) => labelName.language === nameLanguage)

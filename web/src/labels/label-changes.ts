@@ -10,7 +10,7 @@ export async function applyChange(request: Promise<ChangeResult>, description: s
   try {
     const { entry } = await request;
     if (entry === null) {
-      notify("It was so already.");
+      notify("Nothing changed.");
       return null;
     }
     recordChange(entry, description, refreshCollection);

@@ -14,9 +14,9 @@ describe("what is said of a label", () => {
 describe("what goes with a label", () => {
   it("is told before it is deleted", () => {
     expect(describeDeletion({ items: 1200, rejected: 1, names: [{ name: "a", language: "" }] })).toBe(
-      "1,200 pictures are tagged so, 1 picture is marked as not being so. That goes with the label and its 1 other name; the pictures stay.",
+      "1,200 pictures have this tag, 1 picture rejects it. That goes with the label and its 1 other name; the pictures stay.",
     );
-    expect(describeDeletion({ items: 0, rejected: 0, names: [] })).toBe("No picture is tagged so: only the label goes.");
-    expect(describeDeletion({ items: 0, rejected: 2, names: [] })).toMatch(/^2 pictures are marked as not being so\. /);
+    expect(describeDeletion({ items: 0, rejected: 0, names: [] })).toBe("No picture has this tag: only the label goes.");
+    expect(describeDeletion({ items: 0, rejected: 2, names: [] })).toMatch(/^2 pictures reject it\. /);
   });
 });

@@ -28,10 +28,10 @@ export function buildReviewAddress(label: string): string {
 /** Describe what is deleted with a label. */
 export function describeDeletion(label: Pick<LabelDetails, "items" | "rejected" | "names">): string {
   const tags = [
-    label.items && `${formatCount(label.items, "picture")} ${label.items === 1 ? "is" : "are"} tagged so`,
-    label.rejected && `${formatCount(label.rejected, "picture")} ${label.rejected === 1 ? "is" : "are"} marked as not being so`,
+    label.items && `${formatCount(label.items, "picture")} ${label.items === 1 ? "has" : "have"} this tag`,
+    label.rejected && `${formatCount(label.rejected, "picture")} ${label.rejected === 1 ? "rejects" : "reject"} it`,
   ].filter(Boolean);
   const names = label.names.length ? ` and its ${formatCount(label.names.length, "other name")}` : "";
-  if (!tags.length) return `No picture is tagged so: only the label goes${names && `,${names}`}.`;
+  if (!tags.length) return `No picture has this tag: only the label goes${names && `,${names}`}.`;
   return `${tags.join(", ")}. That goes with the label${names}; the pictures stay.`;
 }

@@ -75,7 +75,7 @@ function Filter({ params }: { params: URLSearchParams }): ReactNode {
         <select aria-label="Order" value={params.get("order") ?? "items"} onChange={(event) => updateSearchParams({ order: event.target.value === "items" ? null : event.target.value })}>
           <option value="items">Most frequent</option>
           <option value="name">Name</option>
-          <option value="accuracy">Models are wrong most</option>
+          <option value="accuracy">Lowest accuracy</option>
         </select>
       </label>
     </>

@@ -142,8 +142,8 @@ function ComparisonSummary({ page, createdAt, canWrite }: { page: ProposalPage; 
           compared {formatAge(createdAt)}
           {page.changes > 0 && `, ${formatCount(page.changes, "change")} since`}
           {page.is_other_model && !page.unused_sources["model"] && ", by another model than the one in use"}
-          {Object.entries(page.unused_sources).map(([source, reason]) => `; ${SOURCE_NAMES[source] ?? source} was not asked (${reason})`)}
-          {page.is_other_model && page.unused_sources["model"] && "; there is one in use now: compare again to ask it"}
+          {Object.entries(page.unused_sources).map(([source, reason]) => `; ${SOURCE_NAMES[source] ?? source} was not used (${reason})`)}
+          {page.is_other_model && page.unused_sources["model"] && "; there is one in use now: compare again to use it"}
         </small>
       </p>
       <CompareButton name="Compare again" canWrite={canWrite} />

@@ -61,8 +61,8 @@ describe("points", () => {
   });
 
   it("that are cut off are not a map", () => {
-    expect(() => readPoints(encodeBlock([1, 1], bytes([0, 0])))).toThrow("in pieces");
-    expect(() => readPoints(new ArrayBuffer(2))).toThrow("in pieces");
+    expect(() => readPoints(encodeBlock([1, 1], bytes([0, 0])))).toThrow("is incomplete");
+    expect(() => readPoints(new ArrayBuffer(2))).toThrow("is incomplete");
   });
 });
 

@@ -1,6 +1,6 @@
 /** Grid of the pictures for which one label is suggested. */
 
-import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { getHeatMapUrl, getThumbnailUrl } from "../api/client";
 import type { ItemSummary } from "../api/types";
 import type { DecisionState } from "../api/client";
@@ -12,7 +12,7 @@ import { useDebounced } from "../base/loading";
 import { EmptyState, Icon, ErrorMessage } from "../base/components";
 import { decide, overlay, undo } from "../decisions/decision-history";
 import { useWritePermission } from "../decisions/write-permission";
-import { type CellProps, Grid } from "../gallery/grid";
+import { type CellProps, Grid, type KeyPress } from "../gallery/grid";
 import { useItemList } from "../gallery/item-lists";
 import { buildDecisionKey } from "../item/decision-key";
 import { siblingItems } from "../item/sibling-items";
@@ -55,7 +55,7 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
     .slice(0, focus + 1)
     .filter((item) => getDecision(item) === null)
     .flatMap((item) => buildDecisions(listBurst(item), label, "accepted", null));
-  const handleKey = (event: KeyboardEvent): void => {
+  const handleKey = (event: KeyPress): void => {
     const state = ({ a: "accepted", " ": "accepted", r: "rejected", x: "rejected" } as const)[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (state) {

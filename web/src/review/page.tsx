@@ -43,11 +43,11 @@ export function ReviewPage({ facts }: { facts: CollectionStatus | null }): React
         <LabelBar key={label} label={label} isRequired={isGrid} thresholds={facts.thresholds ?? []} />
       </div>
       {facts.model.method === "zero-shot" && (
-        <p className="quiet">Suggested by the names of the labels alone, so that many are wrong, until a model has learnt.</p>
+        <p className="quiet">The model knows only the names of the labels, so many suggestions are wrong until you train.</p>
       )}
       {isGrid && label === "" ? (
         <EmptyState title="Which label?">
-          <p>The pictures for which it is suggested come as a grid.</p>
+          <p>This page then shows the pictures for which the model suggests it.</p>
           <SuggestedLabels />
         </EmptyState>
       ) : isGrid ? (

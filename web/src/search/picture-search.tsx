@@ -28,7 +28,7 @@ let dropCount = 0;
 export function searchWithFile(file: File | null | undefined): void {
   if (!file) return;
   if (!file.type.startsWith("image/")) {
-    notify("Only a picture can be searched with.");
+    notify("This file is not a picture; choose a picture to search with.");
     return;
   }
   const previous = queryPicture.get();

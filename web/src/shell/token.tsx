@@ -53,7 +53,7 @@ export function TokenDialog(): ReactNode {
 function TokenForm(): ReactNode {
   const [token, setToken] = useState("");
   const [isBusy, setIsBusy] = useState(false);
-  const [problem, setProblem] = useState(() => (hasToken() ? "The token that was in use is not known any more, or its last day is over." : ""));
+  const [problem, setProblem] = useState(() => (hasToken() ? "Your token is no longer valid." : ""));
   const { pending } = useQueue();
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => input.current?.focus(), []); // a dialog focuses its first button
@@ -71,7 +71,7 @@ function TokenForm(): ReactNode {
         return;
       }
       storeToken("");
-      setProblem("This token is not known, or its last day is over.");
+      setProblem("This token is unknown or has expired.");
     } catch (error) {
       setProblem(`It could not be tried: ${(error as Error).message}.`);
     }

@@ -16,7 +16,7 @@ describe("what a scan has to say", () => {
   it("is how many tags stay that files do not say any more", () => {
     const listNotes = (n: number): string[] => listJobNotes(scan({ unreachable_roots: [], notes: [], held_tags: n }));
     expect(listNotes(0)).toEqual([]);
-    expect(listNotes(2)).toEqual(["2 tags kept that a file no longer says; clear those that are wrong"]);
+    expect(listNotes(2)).toEqual(["2 tags kept that files no longer have; clear those that are wrong"]);
   });
   it("is nothing before it is done, and nothing of other work", () => {
     expect(listJobNotes(scan(null))).toEqual([]);

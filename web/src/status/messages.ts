@@ -25,7 +25,7 @@ export function listJobNotes(job: Job): string[] {
   }
   if (job.kind !== "scan") return [];
   const { unreachable_roots: skippedFolders, notes, held_tags: heldTags } = job.result as unknown as ScanResult;
-  const heldNotes = heldTags ? [`${formatCount(heldTags, "tag")} kept that a file no longer says; clear those that are wrong`] : [];
+  const heldNotes = heldTags ? [`${formatCount(heldTags, "tag")} kept that files no longer have; clear those that are wrong`] : [];
   return [...skippedFolders.map((skipped) => `${skipped.folder} is left as it was (${formatCount(skipped.items, "item")}): ${skipped.reason}`), ...notes, ...heldNotes];
 }
 
@@ -58,6 +58,6 @@ export function describeThresholds(thresholds: readonly { precision: number; pro
 
 /** Describe how the model in use came to know its labels. */
 export function describeMethod(method: string): string {
-  if (method === "zero-shot") return "knows labels by their names alone";
-  return method === "corrections" ? "learnt from corrections" : "learnt from everything";
+  if (method === "zero-shot") return "knows only the names of labels";
+  return method === "corrections" ? "learned from corrections" : "learned from everything";
 }

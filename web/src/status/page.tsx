@@ -101,7 +101,7 @@ function ModelSummaryCard({ facts }: { facts: CollectionStatus | null }): ReactN
       <p>
         {model
           ? `Number ${model.id}, ${describeMethod(model.method)}, ${formatAge(model.created_at)}.`
-          : "None is in use: tag some pictures and let it learn, or choose one that has learnt."}{" "}
+          : "None is in use: tag some pictures and train, or choose a trained model."}{" "}
         <Link address="/training">{model ? "Learn, compare, switch" : "Learn"}</Link>
       </p>
       {thresholds.length > 0 && (

@@ -64,7 +64,7 @@ export function Curves({ points, bestEpoch = null }: { points: readonly Training
         <Chart name="Loss" points={points} value={(p) => p.loss} bestEpoch={bestEpoch} />
       </div>
       <details>
-        <summary>The same as a table</summary>
+        <summary>As a table</summary>
         <div className="scroll-box" tabIndex={0} role="region" aria-label="Figures of the epochs">
           <table>
             <thead>

@@ -28,7 +28,7 @@ export function ModelsCard({ modelList, shownId, selectedIds, canWrite }: Props)
           </button>
         )}
       </header>
-      {models.length > 1 && <p className="quiet">Choose two to compare them on the pictures that neither has learnt from.</p>}
+      {models.length > 1 && <p className="quiet">Choose two to compare them on the pictures that neither learned from.</p>}
       <ul className="models">
         {models.map((model) => (
           <ModelLine
@@ -112,9 +112,9 @@ function ModelLine({ model, isShown, isSelected, isFull, isSingle, canWrite, onS
 }
 
 function describeMethod(model: ModelSummary): string {
-  if (model.method === "zero-shot") return "Knows labels by their names alone";
-  if (model.method === "full") return "Learnt from everything";
-  return model.parent === null ? "Learnt from corrections" : `Learnt from corrections of model ${model.parent}`;
+  if (model.method === "zero-shot") return "Knows only the names of labels";
+  if (model.method === "full") return "Learned from everything";
+  return model.parent === null ? "Learned from corrections" : `Learned from corrections of model ${model.parent}`;
 }
 
 function selectModels(numbers: readonly number[]): void {

@@ -32,7 +32,7 @@ class PersonOptions(Options, panel="Output"):
         """
         name = self.by or get_user_name()
         if not name.isprintable() or len(name) > _LONGEST:
-            raise InputError(f"the name {ascii(name)[:100]} cannot stand in the journal; give another one with --by")
+            raise InputError(f"the name {ascii(name)[:100]} cannot be in the journal; give another one with --by")
         return name
 
 

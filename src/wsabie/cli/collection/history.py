@@ -45,10 +45,10 @@ def status(options: StatusOptions) -> None:
             show_table(str(collection.folder), ["", ""], _format_status(summary))
             recent = [[entry.summary or entry.action, format_time(entry.at), entry.by] for entry in summary.last]
             if recent:
-                show_table("what was done last", ["what", "when (UTC)", "who"], recent)
+                show_table("last changes", ["what", "when (UTC)", "who"], recent)
             if summary.drafts:
                 drafts = format_count(len(summary.drafts), "draft")
-                print_note(f"the next export to your pictures removes {drafts} of one that was stopped")
+                print_note(f"the next export into your pictures removes {drafts} of a stopped export")
             if backups:
                 _show_backups("backups of the database", backups)
         if summary.damage:
@@ -122,7 +122,7 @@ def _format_status(summary: "CollectionStatus") -> list[list[str | int]]:
     rows += [[f"{count.state} by {_ORIGIN_NAMES[count.origin]}", count.annotations] for count in summary.annotations]
     if summary.model is not None:
         rows.append([f"model {summary.model.id}, made {summary.model.created_at[:10]}", ""])
-        rows.append(["suggestions that wait", summary.suggestions])
+        rows.append(["open suggestions", summary.suggestions])
     if summary.damage is not None:
         rows.append(["database", "damaged" if summary.damage else "whole"])
     rows += [[f"draft that a stopped export left: {draft}", ""] for draft in summary.drafts]
@@ -139,7 +139,7 @@ class BackupOptions(CollectionOptions):
     """Options of `wsabie collection backup`."""
 
     out: Path | None = option("Write it there (default: into DIR/.wsabie/backups).", metavar="FILE")
-    listing: bool = option("Only list the backups that there are.", flag="--list")
+    listing: bool = option("Only list the backups.", flag="--list")
 
 
 @command("collection backup photos", "collection backup photos --out /mnt/disk/photos.db")
@@ -187,8 +187,8 @@ def backup(options: BackupOptions) -> Report:
 class RestoreOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection restore`."""
 
-    backup: Path | None = argument("Its name or path (default: the one that holds most entries).", metavar="BACKUP")
-    accept: bool = option("Take the database that is there, or BACKUP, though it is older than it was or another one.")
+    backup: Path | None = argument("Name or path of a backup (default: that with most entries).", metavar="BACKUP")
+    accept: bool = option("Accept the present database, or BACKUP, even if it is older or another one.")
 
 
 @command("collection restore photos", "collection restore photos --accept")
@@ -214,7 +214,7 @@ def restore(options: RestoreOptions) -> Report:
     lost = f"; {format_count(result.lost, 'later entry is', 'later entries are')} not in it" if result.lost else ""
     print_note(f"{folder} now has the database of {result.source}, up to entry {result.journal} of the history{lost}")
     if result.replaced is not None:
-        print_note(f"what it replaced is kept: {result.replaced}")
+        print_note(f"the replaced database is kept: {result.replaced}")
 
 
 def _show_backups(title: str, backups: "list[Backup]") -> None:

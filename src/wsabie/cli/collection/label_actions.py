@@ -121,12 +121,16 @@ def _edit(collection: "Collection", names: Sequence[str], options: LabelActionOp
 
     language, wordnet, remove = options.language, options.wordnet, options.remove_name or ()
     if language is None and wordnet is None and not remove:
-        raise InputError("say what is to change: --language, --wordnet, or --remove-name NAME")
+        raise InputError("say what to change: --language, --wordnet, or --remove-name NAME")
     label_id = _find_label_id(collection, names)
     person = options.resolve_author()
     entry = edit_label(collection, label_id, person, language=language, wordnet=wordnet, remove=remove)
     yield {"action": "edit", "labels": list(names), "entry": entry}
-    print_note(f"{names[0]} was so already" if entry is None else f"{names[0]} is changed; `labels DIR show` tells how")
+    print_note(
+        f"{names[0]} is so already; nothing changed"
+        if entry is None
+        else f"{names[0]} is changed; see `labels DIR show`"
+    )
 
 
 def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
@@ -154,7 +158,7 @@ def _tidy(collection: "Collection", names: Sequence[str], options: LabelActionOp
     counts = {"labels": result.labels, "total": result.total, "unused_sources": result.unused_sources}
     yield {**counts, "proposals": entries}
     for evidence_kind, reason in result.unused_sources.items():
-        print_note(f"not asked: {evidence_kind} ({reason})")
+        print_note(f"not used: {evidence_kind} ({reason})")
     for position, proposal in enumerate(result.proposals, 1):
         _show_proposal(position, proposal)
     out.print(f"{format_count(result.total, 'proposal')} of {result.labels:,} labels, {len(result.proposals):,} shown")
@@ -170,7 +174,7 @@ def _fill(collection: "Collection", names: Sequence[str], options: LabelActionOp
     if names:
         raise InputError(f"fill looks at all labels; leave {names[0]!r} out")
     knowledge, table = options.knowledge or (), options.table
-    require(bool(knowledge), "--knowledge names the files that know of labels, such as /usr/share/wordnet; add it")
+    require(bool(knowledge), "fill needs a dictionary of labels; add --knowledge FILE, such as /usr/share/wordnet")
     graph, concept_table = read_knowledge_graph(*knowledge), None if table is None else read_label_table(table)
     if options.dry_run:
         entries = plan_enrichment(collection, graph, table=concept_table)
@@ -183,7 +187,7 @@ def _fill(collection: "Collection", names: Sequence[str], options: LabelActionOp
     yield result._asdict()
     names = ("meaning", "language", "parent", "synonym")
     counts = ", ".join(format_count(getattr(result, f"{name}s"), name) for name in names)
-    print_note(f"of {format_count(result.labels, 'label')}: {counts}; {result.unknown:,} are not known")
+    print_note(f"of {format_count(result.labels, 'label')}: {counts}; {result.unknown:,} unknown")
 
 
 def _change(action: str, collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:

@@ -136,10 +136,10 @@ class CollectionTrainOptions(
 ):
     """Options of `wsabie collection train`."""
 
-    full: bool = option("Not on top of the model in use, as is usual where little changed.", flag="--from-scratch")
+    full: bool = option("Train a new model, though the model in use could go on.", flag="--from-scratch")
     dim: int = option("Dimensions of a model from scratch.", 100, min=1, max=4096)
-    epochs: int | None = option("Passes at most; held-out items choose the best (default: as is usual).", min=1)
-    even_if_worse: bool = option("Use the model even if it does worse on held-out items.", flag="--accept-worse")
+    epochs: int | None = option("Most passes; held-out items choose the best (default: by size).", min=1)
+    even_if_worse: bool = option("Use the model even if it is worse on held-out items.", flag="--accept-worse")
     person_weight: float = option("Weight of items with a person's tag; imported tags alone weigh 1.", 2.0)
 
 
@@ -160,11 +160,11 @@ def train(options: CollectionTrainOptions) -> Report:
 class ApplyOptions(CollectionOptions, PersonOptions, shared.ThreadOptions):
     """Options of `wsabie collection apply`."""
 
-    again: bool = option("Look at all items, not only at new ones.", flag="--all-items")
-    k: int = option("Suggestions of an item, at most.", 10, flag="-k", min=1, max=1000)
-    floor: float = option("Less probable labels are not suggested.", 0.01, flag="--min-probability")
+    again: bool = option("Suggest for all items, not only for new and changed ones.", flag="--all-items")
+    k: int = option("Most suggestions for an item.", 10, flag="-k", min=1, max=1000)
+    floor: float = option("Lowest probability of a suggestion.", 0.01, flag="--min-probability")
     min_precision: float | None = option("Count the items with a suggestion of this precision, and those without.")
-    accept_above: float | None = option("Accept suggestions from this probability on; `undo` works.", metavar="P")
+    accept_above: float | None = option("Accept suggestions with this probability or more.", metavar="P")
 
 
 @command("collection apply photos", "collection apply photos --accept-above 0.95")
@@ -182,8 +182,8 @@ def apply(options: ApplyOptions) -> Report:
 class ModelsOptions(CollectionOptions, PersonOptions):
     """Options of `wsabie collection models`."""
 
-    model_ids: list[int] | None = argument("Models to tell more of, or to compare.", metavar="[N]...")
-    compare: bool = option("Judge the models by the same held-out items, each beside the first.")
+    model_ids: list[int] | None = argument("Models to show in detail, or to compare.", metavar="[N]...")
+    compare: bool = option("Compare each model with the first, on the same held-out items.")
     use: int | None = option("Put model N into use.", metavar="N")
     keep: int | None = option("Remove all but the last N models and the one in use.", metavar="N", min=1)
 
@@ -217,7 +217,7 @@ def _show_training(result: "TrainingResult", folder: Path) -> None:
         print_note(result.reason)
         return
     facts, figures = result.facts, result.figures
-    method = "from scratch" if result.method == "full" else "on top of the one before"
+    method = "from scratch" if result.method == "full" else "continued from the model before"
     out.print(f"model {result.model}, {method} ({result.reason}): {_format_examples(facts)}")
     if not result.is_in_use:
         out.print(f"not put into use: {facts['rejection_reason']}")
@@ -228,7 +228,7 @@ def _show_training(result: "TrainingResult", folder: Path) -> None:
         pictures = format_count(facts["repeats"], "picture")
         print_note(f"{pictures} repeat earlier ones; each such burst is held out and judged as one")
     if facts["skipped_regions"]:
-        print_note(f"{format_count(facts['skipped_regions'], 'tag')} of regions not learnt from")
+        print_note(f"{format_count(facts['skipped_regions'], 'tag')} of regions left out of the training")
     if result.inference is not None:
         _show_inference(result.inference, folder)
         print_note(f"next: review the suggestions in a browser: wsabie serve {quote_path(folder)}")
@@ -237,7 +237,7 @@ def _show_training(result: "TrainingResult", folder: Path) -> None:
 def _show_suggestions(result: "ApplyResult", folder: Path) -> None:
     _show_inference(result.inference, folder)
     if result.is_zero_shot:
-        print_note("by the names of the labels alone, so that many are wrong; accept and reject some in the gallery")
+        print_note("the model knows labels by name only, so many are wrong; accept and reject some in the gallery")
         if result.calibrated_on:
             print_note(f"their probabilities follow {result.calibrated_on:,} decisions")
         else:
@@ -250,9 +250,9 @@ def _show_suggestions(result: "ApplyResult", folder: Path) -> None:
             print_note(f"no probability is high enough for {precision}; tag more items, and train again")
         else:
             precision = f"at least {coverage.precision:.0%} are right"
-            out.print(f"from a probability of {coverage.probability:.2f} on, {precision}")
-        uncovered = format_count(coverage.uncovered, "untagged one")
-        out.print(f"{format_count(coverage.items, 'item')} with such a suggestion; {uncovered} that no tag fits")
+            out.print(f"with a probability of {coverage.probability:.2f} or more, {precision}")
+        uncovered = format_count(coverage.uncovered, "untagged item")
+        out.print(f"{format_count(coverage.items, 'item')} with a suggestion above it; {uncovered} that no tag fits")
     if result.accepted is not None:
         out.print(f"{format_count(result.accepted.added, 'suggestion')} accepted")
 
@@ -264,10 +264,10 @@ def _show_inference(inference: "InferenceResult", folder: Path) -> None:
 
 def _note_skipped_files(unreadable: int, changed: int, folder: Path) -> None:
     if unreadable:
-        print_note(f"{format_count(unreadable, 'item')} cannot be read; such items are left out from now on")
+        print_note(f"{format_count(unreadable, 'item')} cannot be read, and will be left out")
     if changed:
         command = f"wsabie collection scan {quote_path(folder)}"
-        print_note(f"{format_count(changed, 'file')} changed since the last scan, or went away; run: {command}")
+        print_note(f"{format_count(changed, 'file')} changed or disappeared since the last scan; run: {command}")
 
 
 class ItemIndexOptions(CollectionOptions):

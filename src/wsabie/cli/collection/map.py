@@ -19,7 +19,7 @@ _MAX_LABELS = 1_000_000
 class MapOptions(CollectionOptions):
     """Options of `wsabie collection map`."""
 
-    umap: bool = option("By UMAP, which is made where it is missing or items came since.")
+    umap: bool = option("Use UMAP, and compute it if it is missing or lacks new items.")
     out: Path | None = option("Write items and labels with x and y as CSV.", metavar="FILE")
 
 

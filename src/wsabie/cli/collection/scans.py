@@ -23,7 +23,7 @@ TagsOption = Annotated[
     Literal["auto", "xmp", "tags", "folders", "metadata", "none"] | None,
     typer.Option(
         help="Where tags are found: metadata.csv, sub-folders, inside pictures (xmp) or sounds (tags), or the first of "
-        "these that says something (auto); kept for later scans (default: as before, at first auto)."
+        "these with tags (auto); kept for later scans (default: as before, at first auto)."
     ),
 ]
 
@@ -51,13 +51,13 @@ class ScanningOptions(ListedRejectOptions, PersonOptions, ThreadOptions):
 class InitOptions(ScanningOptions):
     """Options of `wsabie collection init`."""
 
-    folder: Path = argument("The folder with your pictures, or an empty one; it must be there.", metavar="DIR")
+    folder: Path = argument("Existing folder, with your pictures or empty.", metavar="DIR")
     tags: TagsOption = None
     database: str | None = option(
         "PostgreSQL for a team, such as postgresql://user@host/name (default: SQLite in the folder).", metavar="ADDRESS"
     )
     labels: Path | None = option("Names of labels to begin with: a file, one a line.", metavar="FILE")
-    no_scan: bool = option("Look for no files yet.")
+    no_scan: bool = option("Do not look for files yet.")
 
 
 @command("collection init photos", "collection init photos --labels names.txt")
@@ -91,7 +91,7 @@ def init(options: InitOptions) -> None:
 class AddOptions(ScanningOptions, CollectionOptions):
     """Options of `wsabie collection add`."""
 
-    paths: list[Path] = argument("Folders elsewhere; or new files in those of before.", metavar="FOLDER...")
+    paths: list[Path] = argument("Folders to add, or new files in folders of the collection.", metavar="FOLDER...")
     tags: TagsOption = None
 
 
@@ -116,7 +116,7 @@ class ScanOptions(ScanningOptions, CollectionOptions):
     """Options of `wsabie collection scan`."""
 
     tags: TagsOption = None
-    rehash: bool = option("Read every file, also those whose size and time are as they were.")
+    rehash: bool = option("Read every file, even if its size and time are unchanged.")
 
 
 @command("collection scan photos", "collection scan photos --tags folders")
@@ -153,7 +153,7 @@ def _discover_files(options: InitOptions, rejects: "Rejects") -> "list[RootConte
     if is_collection(options.folder):
         return []
     if (enclosing := find_enclosing_collection(options.folder)) is not None:
-        effect = "from now on both have tags of their own of what is in it"
+        effect = "from now on, each of the two keeps its own tags of these files"
         print_note(f"{options.folder} lies in the collection {enclosing}; {effect}")
     refuse_no_room(options.folder)
     return [] if options.no_scan else discover_roots(None, [options.folder], options.tags, rejects, TerminalProgress())
@@ -184,12 +184,12 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     if result.held_tags:
         reasons = "its sidecar is new, gone or unreadable, the picture still has them, or lost all keywords"
         tags = format_count(result.held_tags, "tag")
-        print_note(f"{tags} kept that a file no longer says ({reasons}); clear those that are wrong")
+        print_note(f"{tags} kept that files no longer have ({reasons}); clear those that are wrong")
     if result.changed:
-        print_note(f"{format_count(result.changed, 'file')} with other content: what was decided of them stays")
+        print_note(f"{format_count(result.changed, 'file')} with other content; decisions about them stay")
     if not (result.summary or result.unchanged):
         command = f"wsabie collection add {quote_path(folder)} FOLDER"
-        print_note(f"nothing was found; put files into {folder}, or name other folders: {command}")
+        print_note(f"found no files; put some into {folder}, or add other folders: {command}")
         return
     unreadable = f" ({result.still_unreadable:,} of them unreadable)" * bool(result.still_unreadable)
     unchanged = f"{result.unchanged:,} as before{unreadable}" * bool(result.unchanged)
@@ -201,14 +201,14 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
 
     readiness, path = check_readiness(collection), quote_path(folder)
     if result.modality != "pictures":
-        limit = "a collection learns from pictures alone"
+        limit = "a collection learns from pictures only"
         print_note(f"{result.modality} can be listed, tagged and exported here; {limit}")
         print_note(f"next: learn from these files and the labels that they have: wsabie train {path} --model MODEL")
         return
     if readiness.tagged:
         print_note(f"next: wsabie collection {'train' if result.added_tags else 'status'} {path}")
         return
-    needs = f"{MIN_ITEMS} tagged pictures and 2 labels, better 20 of each label"
+    needs = f"{MIN_ITEMS} tagged pictures and 2 labels, better with 20 pictures of each label"
     print_note(f"nothing is tagged yet; a model needs {needs}")
     if readiness.labels:
         remedy = "" if find_name_encoder() else ", after: pip install 'wsabie[words]'"
@@ -217,5 +217,5 @@ def _report_scan(collection: "Collection", result: "ScanResult", folder: Path) -
     print_note(f"or from a list: wsabie collection import {path} tags.csv")
     if readiness.folders:
         command = f"wsabie collection scan {path} --tags folders"
-        print_note(f"or by folders that are named after what is in them: {command}")
+        print_note(f"or read tags from the names of sub-folders: {command}")
     print_note(f"then: wsabie collection train {path}")

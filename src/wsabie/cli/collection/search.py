@@ -21,7 +21,7 @@ class ItemSearchOptions(CollectionOptions):
     text: str = argument('Labels in any language; -x: without it; "x y" in quotes: one label.', metavar="TEXT")
     k: int = option("Items of each group, at most.", 10, flag="-k", min=1, max=100)
     knowledge: Knowledge = None
-    out: Path | None = option("A sheet of the pictures that were found.", metavar="FILE.png")
+    out: Path | None = option("PNG file for the pictures of the result.", metavar="FILE.png")
 
 
 @command(
@@ -63,8 +63,8 @@ def _explain_no_match(collection: "Collection") -> str:
 
     with begin_read(collection.engine) as connection:
         if find_model_in_use(connection) is not None:
-            return "nothing is tagged so, and the model in use suggests it for nothing"
-        return f"nothing is tagged so, and {make_no_model_error(connection, collection.folder)}"
+            return "no item has this tag, and the model in use suggests it for none"
+        return f"no item has this tag, and {make_no_model_error(connection, collection.folder)}"
 
 
 def _format_hit(hit: "SearchHit") -> str:

@@ -25,7 +25,7 @@ class TagOptions(CollectionOptions, PersonOptions):
 def tag(options: TagOptions) -> Report:
     """Say which labels fit items and which do not; each option may be given several times."""
     accept, reject, clear = options.accept or (), options.reject or (), options.clear or ()
-    require(bool(accept or reject or clear), "say what fits or does not: --accept LABEL, --reject LABEL, --clear LABEL")
+    require(bool(accept or reject or clear), "say what to change: --accept LABEL, --reject LABEL, --clear LABEL")
     with options.open() as collection:
         from wsabie.collection.annotations.decisions import find_items, tag_items
 
@@ -43,14 +43,14 @@ class AnnotationsOptions(CollectionOptions):
 
     label: str | None = option("Only this label, or a synonym of it.", metavar="LABEL")
     item: str | None = option("Only this item, by path or id as `tag` takes it.", metavar="ITEM")
-    state: Literal["accepted", "rejected"] | None = option("Only what fits, or does not.")
-    origin: Literal["person", "import", "model"] | None = option("Only decisions of these.")
+    state: Literal["accepted", "rejected"] | None = option("Only accepted or only rejected labels.")
+    origin: Literal["person", "import", "model"] | None = option("Only decisions by people, by imports or by models.")
     by: str | None = option("Only decisions of this person.", metavar="NAME")
     model: int | None = option("Only suggestions of this model.", metavar="N")
     since: str | None = option("Changed then or later, such as 2026-05 or 2026-05-01T12:00 (UTC).", metavar="TIME")
     until: str | None = option("Changed before this day or time ended.", metavar="TIME")
     k: int = option("Annotations, newest first.", 20, flag="-k", min=1, max=1000)
-    cursor: str | None = option("Those after a page, by `next_cursor` of its --json.", metavar="TEXT")
+    cursor: str | None = option("Continue after a page: its `next_cursor` in --json.", metavar="TEXT")
 
 
 @command("collection annotations photos --label bird", "collection annotations photos --by eve --since 2026-05")
@@ -66,7 +66,7 @@ def annotations(options: AnnotationsOptions) -> Report:
         page = read_annotation_page(collection, criteria, cursor=options.cursor, limit=options.k)
         yield {"annotations": page.annotations, "next_cursor": page.next_cursor}
         if not page.annotations:
-            print_note("nothing of this kind is decided")
+            print_note("no annotation matches")
             return
         rows = []
         for a in page.annotations:
@@ -80,9 +80,11 @@ def annotations(options: AnnotationsOptions) -> Report:
 class TagExportOptions(ListedRejectOptions, CollectionOptions):
     """Options of `wsabie collection export`."""
 
-    out: Path | None = argument("File or folder to write; its ending tells: .csv, .jsonl, .json (COCO).", metavar="OUT")
+    out: Path | None = argument("File or folder to write; .csv, .jsonl or .json (COCO) sets the format.", metavar="OUT")
     kind: ExportFormat | None = option("Format (default: by the ending of OUT).", flag="--as")
-    state: StateFilter | None = option("Which tags (default: what is decided; accepted where a format knows no more).")
+    state: StateFilter | None = option(
+        "Which tags (default: accepted and rejected; accepted alone in coco, imagefolder and xmp)."
+    )
     label: list[str] | None = option("Only this label; several times.", metavar="LABEL")
     in_folder: str | None = option("Only items in this folder and below it.", flag="--folder", metavar="F")
     min_probability: float = option("Leave out suggestions that are less probable.", 0.0, min=0.0, max=1.0)
@@ -131,7 +133,7 @@ class ImportOptions(RejectOptions, CollectionOptions, PersonOptions):
 
     file: Path = argument("CSV or JSON lines with a column of files and one of labels; or COCO.", metavar="FILE")
     kind: Literal["csv", "jsonl", "coco"] | None = option("Format (default: by the ending of FILE).", flag="--as")
-    state: Literal["accepted", "rejected"] = option("Of tags of which FILE does not say.", "accepted")
+    state: Literal["accepted", "rejected"] = option("State of tags whose state FILE does not say.", "accepted")
 
 
 @command("collection import photos tags.csv", "collection import photos annotations.json --as coco", name="import")

@@ -148,7 +148,7 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
             raise
         rejects.clear()
         source = open_data(rejects, "none")
-        print_note(f"{src} has no labels; its rows are without")
+        print_note(f"{src} has no labels, so its rows have none")
     if inputs.is_table(source):
         raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
     kind = inputs.KINDS[source.modality]
@@ -241,7 +241,7 @@ def _write_map_rows(options: FeaturesOptions, src: Path) -> Report:
         print_note(f"the rows span {pca.n_components_:,} dimensions, fewer than the {pca.n_components:,} asked for")
     landmarks = format_count(pca.n_landmarks_, "landmark")
     out.print(f"{out_file}: {len(rows):,} rows of {pca.n_components_:,} components from {landmarks}; map {folder}")
-    out.print(f"{'' if is_new else 'the map, when it was learnt, '}{pca.report_.format_summary()}")
+    out.print(f"{'' if is_new else 'the map, when it was learned, '}{pca.report_.format_summary()}")
 
 
 def _load_map(folder: Path, map_folder: Path | None, map_options: Settings) -> "KernelPca":
@@ -256,7 +256,7 @@ def _load_map(folder: Path, map_folder: Path | None, map_options: Settings) -> "
         pca.refuse_other_options(map_options, folder, "leave these options out, or give another --map")
     else:
         pca.refuse_other_options(map_options, folder, f"use it with --map {folder}, delete it, or choose another --out")
-        print_note(f"using the map that is there: {folder}")
+        print_note(f"using the existing map: {folder}")
     return pca
 
 

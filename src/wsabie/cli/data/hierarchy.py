@@ -16,7 +16,7 @@ class HierarchyCommandOptions(shared.OutputOptions):
     kind: Literal["from-text"] = argument("from-text: mine running English text.", metavar="KIND")
     src: Path = argument("Plain text, or gzip of it.", metavar="SRC")
     out: Path = option("TSV to write: child, parent, count; --hierarchy reads it.")
-    min_count: int = option("Leave out pairs that are said less often.", 1, min=1)
+    min_count: int = option("Leave out pairs that occur less often.", 1, min=1)
     labels: Path | None = option("Keep these children: a file of one label a line, or a model folder.")
 
 

@@ -52,7 +52,7 @@ def labels(options: LabelsOptions) -> Report:
     """Look up labels in WordNet and other knowledge: meanings, synsets, kinds and parts."""
     kind, name = options.kind, options.name
     if not options.knowledge and not options.pairs:
-        raise InputError("--knowledge names the files that know of labels, such as /usr/share/wordnet; add it")
+        raise InputError("this needs a dictionary of labels; add --knowledge FILE, such as /usr/share/wordnet")
     refuse_options(kind, options)
     if kind != "match":
         if name is None:
@@ -104,7 +104,7 @@ def _show_matches(options: LabelsOptions, concepts: "LabelConcepts") -> Report:
         write_label_table(options.out, concepts)
     counts, concept_ids = concepts.counts, dict(zip(concepts.labels, concepts.concepts, strict=True))
     yield {**_name_output(options.out), "counts": counts, "missing": concepts.missing, "concepts": concept_ids}
-    methods = {name: "known of nothing" if name == "missing" else f"by {name}" for name in counts}
+    methods = {name: "not found" if name == "missing" else f"by {name}" for name in counts}
     summary = ", ".join(f"{count:,} {methods[name]}" for name, count in counts.items())
     out.print(f"{options.labels}: {format_count(len(concepts.labels), 'label')}: {summary}")
     if options.out is not None:

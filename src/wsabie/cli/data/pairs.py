@@ -32,7 +32,7 @@ class WordNetOptions(Options, panel="WordNet (from-wordnet)"):
     relation: shared.RelationName | None = option("Which relation (default: part-of; the part comes first).")
     labels: Path | None = option("Pairs of these labels, not of synsets: one label a line, or a model folder.")
     table: Annotated[shared.Table, _NO_MEANINGS] = None
-    inherit: bool = option("With --labels: what is said of vehicles is said of cars too.", scope=_NO_MEANINGS)
+    inherit: bool = option("With --labels: labels inherit the pairs of more general ones.", scope=_NO_MEANINGS)
 
 
 class PairsRejectOptions(shared.RejectOptions):

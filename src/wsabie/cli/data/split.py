@@ -224,7 +224,7 @@ def _split_labels(options: SplitOptions, files: dict[str, Path]) -> Report:
 def _refuse_older_files(files: dict[str, Path], written: list[str]) -> None:
     for name, file in files.items():
         if file.exists() and name not in written:
-            raise InputError(f"{file} would stay beside a split that has no such rows; move it, or name another folder")
+            raise InputError(f"{file} would stay beside a split without rows for it; move it, or name another folder")
 
 
 def _drop_near_rows(rows: "FeatureTable", sides: "Split", threshold: float) -> "tuple[Split, Rejects]":

@@ -51,7 +51,7 @@ class AnnotateOptions(shared.DataOptions, shared.ModelClusterOptions):
     )
     candidates: Annotated[shared.Candidates, ONLY_LABELS] = None
     min_precision: float | None = option(
-        "Only labels that are right so often on held-out items, such as 0.9, by a model of a collection.",
+        "For a model of a collection: only labels that are right this often on held-out items, such as 0.9.",
         min=0,
         max=1,
         scope=ONLY_LABELS,
@@ -59,7 +59,7 @@ class AnnotateOptions(shared.DataOptions, shared.ModelClusterOptions):
     relation: str | None = option(
         "Of a space: which relation answers, or two kinds as query:target (default: its first).", scope=ONLY_SPACES
     )
-    exact: bool = option("Without the index that `wsabie index` made.")
+    exact: bool = option("Search without the index that `wsabie index` made.")
     explanation: Annotated[ExplanationOptions, _SHOWN_LABELS]
     labels: Annotated[shared.HierarchyOptions, _SHOWN_LABELS]
 
@@ -239,8 +239,8 @@ def _annotate_by_space(options: AnnotateOptions, annotator: "SpaceAnnotator") ->
                 add([str(path)], query_kind.ids([str(path)]))
         for text in texts:
             add([text], annotator.text(query, text))
-    require(bool(paths or texts), f"nothing was given; name entities of the kind {query!r}, or data of them")
-    require(bool(results), f"nothing of what was given could be used; give entities of the kind {query!r}")
+    require(bool(paths or texts), f"no entity is named; name entities of the kind {query!r}, or data of them")
+    require(bool(results), f"none of these can be used; give entities of the kind {query!r}")
     yield {"model": model, "query": query, "target": target, "results": results}
     for result in results:
         print_row(result["id"], "  ".join(f"{name} {score:.2f}" for name, score in result[target]))

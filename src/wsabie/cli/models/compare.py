@@ -44,8 +44,8 @@ class KeepOptions(Options, panel="Resuming"):
     """Options about finished models of a comparison that was stopped."""
 
     work: Path | None = option("Folder that keeps finished models until all are (default: one in wsabie-compare).")
-    resume: bool = option("Go on from the models that a stopped run finished.")
-    restart: bool = option("Remove what a stopped run has kept, and begin at the beginning.")
+    resume: bool = option("Keep the models that a stopped run finished, and train the others.")
+    restart: bool = option("Delete the work of a stopped run, and start over.")
 
 
 def choose_folder(keep: KeepOptions, data: Path, settings: Sequence[object]) -> Path | None:
@@ -81,7 +81,7 @@ def choose_folder(keep: KeepOptions, data: Path, settings: Sequence[object]) -> 
         raise InputError(f"{fact}; give --resume to go on from them, or --restart")
     if keep.resume and not has_results:
         _refuse_other_settings(None if keep.work else DEFAULT_PARENT, stem)
-        output.print_note(f"there is no unfinished comparison at {folder}; this one begins at the beginning")
+        output.print_note(f"there is no unfinished comparison at {folder}; this run starts from the beginning")
     return folder
 
 

@@ -72,7 +72,7 @@ def make_part_request(
     n_quadruplets = choose_quadruplet_count(model, candidate_pairs) if parts.quadruplets is None else parts.quadruplets
     if n_quadruplets == 0:
         labels = format_count(len(model.vocabulary_), "label")
-        print_note(f"all pairs of {labels} are not ranked unasked: give --candidate-pairs FILE, or --quadruplets N")
+        print_note(f"all pairs of {labels} take long: to rank them, give --quadruplets N or --candidate-pairs FILE")
         return None
     return build_request(model, n_quadruplets, parts.seed or 0, relations, candidate_pairs)
 

@@ -48,7 +48,7 @@ def export(options: ExportOptions) -> Report:
         print_note(f"the feature extractor of {modality} is not exported: rows are those that it makes {rows}")
     n_replayed = annotator.model.facts().get("rows_replayed")
     if n_replayed and format_name == "huggingface":
-        print_note(f"{format_count(n_replayed, 'training row')} that the model keeps against forgetting stayed behind")
+        print_note(f"{format_count(n_replayed, 'training row')} of the replay buffer left out")
     labels, features = annotator.model.facts()["labels"], annotator.model.n_features_in_
     counts = {"labels": labels, "features": features, "extractor_left_out": is_left_out}
     yield {"model": model, "out": target, "as": format_name, **counts, "files": sizes}

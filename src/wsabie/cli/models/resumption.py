@@ -183,7 +183,7 @@ def refuse_discard(model: Path, work: Path, *, resume: bool, restart: bool) -> b
     if has_model:
         print_note(f"{model} holds a model; it is replaced when training is done")
     if resume and not has_work:
-        print_note(f"there is no unfinished training at {work}; this one begins at the beginning")
+        print_note(f"there is no unfinished training at {work}; this run starts from the beginning")
     return False
 
 

@@ -36,7 +36,7 @@ class KnowledgeOptions(Options, panel="Knowledge of labels"):
     knowledge: Knowledge = None
     pairs: RelationPairs = None
     table: Table = None
-    vectors: Path | None = option("Word vectors, by which a word that is known of nothing finds its nearest label.")
+    vectors: Path | None = option("Word vectors that find the nearest label for an unknown word.")
     related_model: list[Path] | None = option(
         "Model of objects and parts, or space with a relation of labels, that finds related ones.", metavar="MODEL"
     )
@@ -51,7 +51,7 @@ class SearchOptions(DataOptions, ThreadOptions):
     within: list[Path] = option("Data to search; several are joined.", flag="--in", metavar="DATA")
     k: int = option("How many of each group.", 10, flag="-k", min=1)
     max_related: int = option("How many related labels at most.", 8, min=0)
-    distinct: bool = option("Of items of one group of the collection, only the best.")
+    distinct: bool = option("Show only the best item of each group of the collection.")
     out: Path | None = option("Page (.html) or sheet (.png) of the pictures.")
     embeddings: Path | None = option("Folder that keeps the encoded collection for the next search.")
     labels: KnowledgeOptions
@@ -173,7 +173,7 @@ def _embed_items(options: SearchOptions, annotator: "Annotator", source: "Source
 
     folder, content = options.embeddings, None if options.embeddings is None else compute_fingerprint_or_none(source)
     if folder is not None and content is None:
-        reason = "something in the collection cannot be read, so it would not be known again"
+        reason = "some items of the collection cannot be read, so it cannot be recognised next time"
         print_note(f"{folder} is left as it is: {reason}")
         folder = None
     origin = ""

@@ -48,8 +48,8 @@ class RelationOptions(Options, panel="Spaces (FILE.toml)"):
 class ResumeOptions(Options, panel="Resuming and logs"):
     """Options about unfinished training."""
 
-    resume: bool = option("Go on from where a stopped run was.")
-    restart: bool = option("Remove what a stopped run has kept, and begin at the beginning.")
+    resume: bool = option("Continue a stopped run.")
+    restart: bool = option("Delete the work of a stopped run, and start over.")
     log: Path | None = option("Append the figures of every epoch to this file (JSON lines).")
 
 
@@ -74,7 +74,7 @@ class TrainOptions(shared.DataOptions, TrainClusterOptions):
     )
     tags: Literal["auto", "folders", "metadata", "xmp", "tags"] = option(
         "Where the labels of a folder are found, as in `collection init`: metadata.csv, sub-folders, inside pictures "
-        "(xmp) or sounds (tags), or the first of these that says something.",
+        "(xmp) or sounds (tags), or the first of these with labels (auto).",
         "auto",
         scope=IN_TABLES,
     )

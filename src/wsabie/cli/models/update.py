@@ -28,8 +28,8 @@ class UpdateOptions(DataOptions, ThreadOptions):
     data: Data
     replay: Replay = None
     remember: Path | None = option("Data that the model was trained on, where it keeps no rows yet.", metavar="DATA")
-    without_replay: bool = option("Learn the new rows alone, where the model keeps no others: it forgets old labels.")
-    step: int = option("Rows that are learnt before the model is saved.", 2000, min=1)
+    without_replay: bool = option("Learn the new rows alone, if the model keeps no others; it forgets old labels.")
+    step: int = option("Rows to learn before the model is saved.", 2000, min=1)
     epochs: int = option("Passes over the rows of a step.", 10, min=1)
 
 
@@ -52,13 +52,13 @@ def update(options: UpdateOptions) -> Report:
     _refuse_forgetting(folder, has_memory, options.without_replay)
     with options.collect_rejects() as rejects:
         if remember is not None and model.replay_buffer_ is not None:
-            print_note(f"{folder} keeps rows already, so that --remember is passed over")
+            print_note(f"{folder} keeps rows already, so --remember has no effect")
         elif remember is not None:
             resources = options.resources(rejects=rejects)
             earlier = read_model_rows(options, annotator, remember, resources)
             n_known, n_checked, counts = count_training_rows(annotator, earlier, remember)
             if 2 * n_known < n_checked:
-                print_note(f"{counts} are training rows of {folder}: what the others do not show it may forget")
+                print_note(f"{counts} are training rows of {folder}; it may forget labels that the other rows lack")
             model.fill_replay_buffer(earlier.X, earlier.Y)
         resources = options.resources(rejects=rejects, keep_labels=True)
         rows = read_model_rows(options, annotator, data, resources)
@@ -70,7 +70,7 @@ def update(options: UpdateOptions) -> Report:
     for number, report in enumerate(reports, 1):
         if report.get("advice"):
             print_note(f"step {number}: {report['advice']}")
-    print_note(f"{format_count(sum(report['rows'] for report in reports), 'row')} learnt; the model is in {folder}")
+    print_note(f"{format_count(sum(report['rows'] for report in reports), 'row')} learned; the model is in {folder}")
 
 
 def _refuse_forgetting(folder: Path, has_memory: bool, without_replay: bool) -> None:

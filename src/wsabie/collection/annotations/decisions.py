@@ -120,7 +120,7 @@ def make_no_model_error(connection: Connection, folder: str | Path = "DIR") -> I
     model_ids = connection.scalars(select(models.c.id).where(is_available).order_by(models.c.id)).all()
     subject = "the collection" if folder == "DIR" else folder
     if not model_ids:
-        served = "the collection has no model yet; let one learn, on the page Training"
+        served = "the collection has no model yet; train one on the page Training"
         return InputError(f"{subject} has no model yet; run: {format_command('train', folder)}", served=served)
     status = f"{len(model_ids)} models, and none" if len(model_ids) > 1 else "one model, which is not"
     command = f"{format_command('models', folder)} --use {model_ids[-1]}"

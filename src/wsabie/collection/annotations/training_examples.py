@@ -154,9 +154,9 @@ def require_enough(examples: TrainingExamples, folder: Path, n_changed: int = 0)
     if n_items >= MIN_ITEMS and n_labels >= MIN_LABELS:
         return
     amounts = f"{n_items:,} items with tags, of {n_labels:,} labels"
-    needs = f"; learning needs at least {MIN_ITEMS} such items and {MIN_LABELS} labels"
+    needs = f"; training needs at least {MIN_ITEMS} items with tags, and {MIN_LABELS} labels"
     if n_changed:
-        changed = f"{n_changed:,} file{'s' * (n_changed > 1)} changed since the last scan, or went away"
+        changed = f"{n_changed:,} file{'s' * (n_changed > 1)} changed or disappeared since the last scan"
         raise rescan_error(folder, f"{changed}, which leaves {amounts}{needs}")
     if examples.n_absent:
         amounts += f", besides {examples.n_absent:,} whose files are missing or cannot be read"

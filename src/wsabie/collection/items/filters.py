@@ -199,7 +199,7 @@ def _filter_time(criteria: ItemFilter) -> FilterClause:
 
 def _filter_words(filter_query: FilterQuery, words: list[str]) -> FilterClause:
     if len(words) > _MAX_WORDS or sum(map(len, words)) > _MAX_LETTERS:
-        raise InputError(f"these are too many words; give up to {_MAX_WORDS}")
+        raise InputError(f"too many words; give up to {_MAX_WORDS}")
     patterns = ["%" + re.sub(r"([%_\\])", r"\\\1", word) + "%" for word in words]
     compare = items.c.path.like if filter_query.dialect == "sqlite" else items.c.path.ilike  # LIKE is ILIKE there
     contains_all = and_(*(compare(pattern, escape="\\") for pattern in patterns))

@@ -307,7 +307,7 @@ def _resolve_filter(connection: sa.Connection, criteria: ItemFilter, sort: str) 
         raise decisions.make_no_model_error(connection)
     is_limited = (criteria.min_probability, criteria.max_probability) != (None, None)
     if (criteria.label is None or not is_pending) and (sort == "probability" or is_limited):
-        raise InputError('probabilities are those of a suggested label; give a label and label_state="suggested"')
+        raise InputError('only a suggested label has probabilities; give a label and label_state="suggested"')
     label = None if criteria.label is None else label_store.find_label(connection, criteria.label)
     return FilterQuery(criteria, label, model, connection.dialect.name)
 

@@ -71,7 +71,7 @@ _RETRY_DELAY = 2.0  # seconds before a retry
 _MAX_PAUSE = 60.0
 FAILURE_CODE = 3
 """Exit code of a job's process that could not open its collection, or work in it."""
-_PROCESS_ENDED = "its process was ended before it was done; ask for it again"
+_PROCESS_ENDED = "its process was ended before it was done; start it again"
 
 
 class JobProgress(TypedDict, total=False):

@@ -337,6 +337,6 @@ def _make_notes(models: list[LoadedModel], n_trained_on: int, n_unreadable: int)
         yield f"the models have different feature extractors: {extractors}"
     if n_trained_on:
         fact = f"{n_trained_on:,} of the items that are held out now"
-        yield f"not counted: {fact}, as one of the models has learnt from them"
+        yield f"not counted: {fact}, because one of the models learned from them"
     if n_unreadable:
-        yield f"not counted: {n_unreadable:,} of the held-out items, as they cannot be read or are not what was scanned"
+        yield f"not counted: {n_unreadable:,} of the held-out items, which cannot be read or changed since the scan"

@@ -137,7 +137,7 @@ def choose_feature_extractor(
     with SILENT.stage("", None, "") as stage:
         source = ItemList(collection.folder, list(_iterate_files(collection, hashes, [], stage)))
     if not len(source):
-        fact = f"of {len(hashes):,} items all files changed since the last scan, or went away"
+        fact = f"of {len(hashes):,} items all files changed or disappeared since the last scan"
         raise rescan_error(collection.folder, fact)
     unfitted = candidate or create_extractor(seed=seed)
     extractor = fit_extractor(unfitted, source, executor=resources.executor, progress=resources.progress)

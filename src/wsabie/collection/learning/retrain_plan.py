@@ -45,7 +45,7 @@ def find_parent(collection: Collection) -> tuple[model_registry.LoadedModel | No
     """Return the model in use if it learnt from decisions, or None and the reason why none did."""
     parent, parent_error = model_registry.find_usable_model(collection)
     if parent is not None and parent.is_zero_shot:
-        return None, f"model {parent.id} knows labels by their names alone"
+        return None, f"model {parent.id} knows only the names of labels"
     return parent, parent_error
 
 
@@ -68,9 +68,9 @@ def plan_training(
     if full or parent is None:
         return RetrainPlan("full", "as asked" if full else parent_error)
     if features not in (None, parent.fingerprint):
-        return RetrainPlan("full", "another feature extractor is chosen than before")
+        return RetrainPlan("full", "the features are not those of the model before")
     if holdout_bound > parent.holdout_bound:
-        return RetrainPlan("full", f"too few tags are left on the items that model {parent.id} never learnt from")
+        return RetrainPlan("full", f"too few tags are left on the items that were held out from model {parent.id}")
     facts, model_id = parent.record.facts, parent.id
     max_changes = int(max(_MIN_CHANGES, MAX_UPDATED_SHARE * facts["decisions_of_full"])) - facts["changed_since_full"]
     records = model_registry.list_models(collection)
@@ -79,15 +79,15 @@ def plan_training(
         changed = frozenset(training_examples.read_hashes(connection, items or set()))
         rejected_model = _find_rejected(connection, records, model_id)
     if items is not None and not items:
-        reason = f"nothing was decided since model {model_id} learnt; train from scratch to do so anyway"
+        reason = f"there are no new decisions since model {model_id}; to train anyway, train from scratch"
         return RetrainPlan("nothing", reason)
     if rejected_model is not None:
-        fact = f"since model {rejected_model} learnt, which did worse than model {model_id} and is not in use"
-        return RetrainPlan("nothing", f"nothing was decided {fact}; train from scratch if you want")
+        fact = f"model {rejected_model}, which is worse than model {model_id} and not in use"
+        return RetrainPlan("nothing", f"there are no new decisions since {fact}; to train anyway, train from scratch")
     if items is None:
-        return RetrainPlan("full", "much was decided since the last training from scratch")
-    subject = "1 item was" if len(items) == 1 else f"{len(items):,} items were"
-    return RetrainPlan("corrections", f"{subject} decided about since model {model_id} learnt", changed)
+        return RetrainPlan("full", "many tags changed since the last training from scratch")
+    subject = "1 item has" if len(items) == 1 else f"{len(items):,} items have"
+    return RetrainPlan("corrections", f"{subject} new decisions since model {model_id}", changed)
 
 
 def _find_rejected(connection: Connection, records: list[model_registry.ModelRecord], parent: int) -> int | None:

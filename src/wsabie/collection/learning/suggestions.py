@@ -125,7 +125,7 @@ class SuggestionCoverage(NamedTuple):
 class ApplyResult(NamedTuple):
     """Results of applying a model.
 
-    `is_zero_shot` if it knows labels by their names alone; `calibrated_on` is its number of decisions then, else 0.
+    `is_zero_shot` if it knows only the names of labels; `calibrated_on` is its number of decisions then, else 0.
     """
 
     model: int
@@ -151,7 +151,7 @@ def apply_model(
 ) -> ApplyResult:
     """Let the model in use suggest labels for new items and for items whose content changed.
 
-    Before the first training this is a model that knows labels by their names alone (`zero_shot.renew_model`).
+    Before the first training this is a model that knows only the names of labels (`zero_shot.renew_model`).
 
     Parameters
     ----------

@@ -242,7 +242,7 @@ class _Training(NamedTuple):
         """Complete the model's row and put it into use unless it is held back; `undo` reverts the use."""
         rejection = facts["rejection_reason"]
         message = f"model {model_id} {'not put into use' if rejection else 'in use'}, "
-        message += "from scratch" if self.plan.method == "full" else "learnt from corrections"
+        message += "from scratch" if self.plan.method == "full" else "learned from corrections"
         message += f": {rejection}" if rejection else ""
         with begin_entry(self.collection.engine, by, "train", message, always=True) as change:
             statement = update(models).where(models.c.id == model_id).values(facts=facts, figures=figures)

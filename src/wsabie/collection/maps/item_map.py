@@ -231,7 +231,7 @@ def build_map(collection: Collection, method: Method = "pca") -> Map:
         folder = loaded_model.path / "map"
         projection, projection_version = _load_consistent(folder, lambda: _load_projection(loaded_model.path))
         if projection is None:
-            raise InputError("there is no UMAP of the model in use yet; have it computed first")
+            raise InputError("there is no UMAP of the model in use yet; compute it first")
     key = loaded_model.path, index_version, method, projection_version
     all_coordinates, share = _projections.get(key, lambda: _project_points(index, projection))
     with begin_read(collection.engine) as connection:

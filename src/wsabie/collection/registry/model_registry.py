@@ -122,7 +122,7 @@ class LoadedModel:
 
     @property
     def is_zero_shot(self) -> bool:
-        """True if it knows labels by their names alone."""
+        """True if it knows only the names of labels."""
         return self.record.method == ZERO_SHOT
 
     @property

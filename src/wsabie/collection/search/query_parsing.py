@@ -116,7 +116,7 @@ def parse_query(connection: Connection, text: str, knowledge: LabelKnowledge | N
             else:
                 terms.append(term)
             words = words[n_words:]
-    require(bool(terms), "nothing is searched for; write a label, and what it must not be behind it: dog -puppy")
+    require(bool(terms), "the search has only words to leave out; write a label before them: dog -puppy")
     return ParsedQuery(terms, unwanted, [term.note for term in terms if term.note])
 
 

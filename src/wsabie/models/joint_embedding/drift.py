@@ -86,7 +86,7 @@ class BatchReport:
         if self.ece is not None and self.ece > BADLY_CALIBRATED:
             sentences.append(
                 f"probabilities were off by {self.ece:.2f}: train again, or call `calibrate` in Python with more rows "
-                "that are not learnt"
+                "that the model has not learned"
             )
         return "; ".join(sentences)
 

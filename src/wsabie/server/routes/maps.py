@@ -120,7 +120,7 @@ def _build_requested_map(collection: Collection, method: item_map.Method, versio
     """Build the current map; refuse a request for another version."""
     projection = item_map.build_map(collection, method)
     if version not in (None, projection.version):
-        raise Problem(409, "the map has changed; ask for it again")
+        raise Problem(409, "the map has changed; load it again")
     return projection
 
 

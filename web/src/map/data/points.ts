@@ -17,7 +17,7 @@ export interface Points {
 /** Read ids, stored as differences, and the content after them. */
 function readBlock(buffer: ArrayBuffer, bytesEach: number): { ids: Float64Array; content: ArrayBuffer } {
   const n = buffer.byteLength >= 4 ? new DataView(buffer).getUint32(0, true) : -1;
-  if (buffer.byteLength !== 4 + n * (4 + bytesEach)) throw new Error("the map came in pieces; load the page again");
+  if (buffer.byteLength !== 4 + n * (4 + bytesEach)) throw new Error("the map is incomplete; load the page again");
   const steps = new Uint32Array(buffer, 4, n);
   const ids = new Float64Array(n);
   let id = 0;

@@ -33,7 +33,7 @@ export function ProjectionChoice({ mapStatus, canWrite }: { mapStatus: MapStatus
         <button
           type="button"
           disabled={isDrawing}
-          title="It keeps like with like better, and takes minutes for 100,000 pictures"
+          title="It separates groups of similar pictures better, and takes minutes for 100,000 pictures"
           onClick={() => void startJob("map")}
         >
           {isDrawing ? "Drawing…" : umap.state === "stale" ? `Draw again (${formatCount(umap.new_items, "new picture")})` : "Draw by UMAP"}
