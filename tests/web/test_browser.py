@@ -17,6 +17,7 @@ from tests.server.conftest import run_service
 
 import wsabie.samples
 from benchmarks.first_use import SCREENSHOTS
+from wsabie.features.encoders.text_encoders import is_sentence_encoder_installed
 from wsabie.samples import get_sample_path
 from wsabie.server.static_files import STATIC_FOLDER
 
@@ -30,6 +31,10 @@ pytestmark = [
     pytest.mark.skipif(not (STATIC_FOLDER / "index.html").exists(), reason="the pages are not built; run `make web`"),
     pytest.mark.skipif(not (WEB / "node_modules" / "playwright-core").exists(), reason="run `npm ci` in web/"),
 ]
+
+needs_words = pytest.mark.skipif(
+    not is_sentence_encoder_installed(), reason="the extra `words` is not installed; run `make setup`"
+)
 
 
 @pytest.fixture
@@ -93,6 +98,24 @@ def test_a_burst_is_one_card_and_each_of_its_pictures_can_be_changed_alone(photo
         words = ["node", "tests/bursts.mjs", str(service.base_url).rstrip("/"), *([shots] if shots else [])]
         environment = {**os.environ, "CHROMIUM": CHROMIUM}
         process = subprocess.run(words, cwd=WEB, env=environment, capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stdout + process.stderr
+
+
+@needs_words
+def test_suggestions_by_names_alone_are_marked_as_guesses(tmp_path: Path) -> None:
+    names = ("cheetah", "gorilla", "penguin", "squirrel", "toucan")
+    photos, shots = tmp_path / "photos", os.environ.get("WSABIE_SCREENSHOTS")
+    photos.mkdir()
+    for name in names:
+        shutil.copy(PHOTOS / "animal" / f"erase_{name}.jpg", photos)
+    (tmp_path / "labels.txt").write_text("\n".join(names), encoding="utf-8")
+    for words in (("init", photos, "--labels", tmp_path / "labels.txt"), ("apply", photos)):
+        subprocess.run([sys.executable, "-m", "wsabie", "collection", *words], check=True, capture_output=True)
+    with run_service(photos) as service:
+        address = str(service.base_url).rstrip("/")
+        script = ["node", "tests/guesses.mjs", address, "toucan", *([shots] if shots else [])]
+        environment = {**os.environ, "CHROMIUM": CHROMIUM}
+        process = subprocess.run(script, cwd=WEB, env=environment, capture_output=True, text=True, timeout=300)
     assert process.returncode == 0, process.stdout + process.stderr
 
 

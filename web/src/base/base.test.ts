@@ -96,7 +96,8 @@ describe("labels of an item", () => {
   });
   it("say where they came from", () => {
     const rows = buildTagRows(item, new Map());
-    expect(rows.map(describeProvenance)).toEqual(["by ann", "suggested by the model"]);
+    expect(rows.map((row) => describeProvenance(row, false))).toEqual(["by ann", "suggested by the model"]);
+    expect(rows.map((row) => describeProvenance(row, true))).toEqual(["by ann", "guess from the name"]);
   });
 });
 

@@ -3,12 +3,13 @@
 import { memo, type MouseEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { type ItemQuery, getThumbnailUrl } from "../api/client";
 import type { CollectionStatus, ItemSummary } from "../api/types";
-import { formatCount, getFileName, formatNumber, formatPercent } from "../base/format";
+import { formatCount, getFileName, formatNumber } from "../base/format";
 import { updateSearchParams, openDialog, useSearchParams } from "../base/router";
 import { EmptyState, Icon, Link, ErrorMessage } from "../base/components";
 import { FilterField } from "../base/filter-field";
 import { answerCount } from "../decisions/decision-history";
 import { useWritePermission } from "../decisions/write-permission";
+import { areGuesses, formatSuggestion, GUESS_EXPLANATION } from "../item/guesses";
 import { siblingItems } from "../item/sibling-items";
 import { useStore } from "../base/store";
 import { collectionVersion } from "../shell/collection";
@@ -221,8 +222,9 @@ const Tile = memo(function Tile({ position, item, column, tabIndex, isSelected, 
   const [wasVisible, setWasVisible] = useState(!isScrolling);
   const [isBroken, setIsBroken] = useState(false);
   if (!isScrolling && !wasVisible) setWasVisible(true);
-  const probability = item?.probability != null ? ` ${formatPercent(item.probability)}` : "";
-  const label = item ? `${getFileName(item.path)}${probability}` : `picture ${formatNumber(position + 1)}, not loaded yet`;
+  const isGuess = useStore(areGuesses);
+  const probability = item?.probability != null ? formatSuggestion(item.probability, isGuess) : "";
+  const label = item ? `${getFileName(item.path)} ${probability}`.trim() : `picture ${formatNumber(position + 1)}, not loaded yet`;
   return (
     <div
       role="gridcell"
@@ -247,7 +249,11 @@ const Tile = memo(function Tile({ position, item, column, tabIndex, isSelected, 
         />
       )}
       {item && (isBroken || item.state !== "present") && <span className="tile-note">{item.state === "present" ? "cannot be shown" : item.state}</span>}
-      {item?.probability != null && <span className="tile-p">{formatPercent(item.probability)}</span>}
+      {probability && (
+        <span className="tile-p" title={isGuess ? GUESS_EXPLANATION : undefined}>
+          {probability}
+        </span>
+      )}
       {item && (
         <button
           type="button"

@@ -10,10 +10,12 @@ import { decide, answerCount } from "../decisions/decision-history";
 import { useWritePermission } from "../decisions/write-permission";
 import { notify } from "../base/notifications";
 import { fetchDetail } from "./detail-cache";
+import { areGuesses, GUESS, GUESS_EXPLANATION } from "./guesses";
 
 export function RegionPanel({ item, region }: { item: number; region: string | null }): ReactNode {
   const canWrite = useWritePermission();
   const answers = useStore(answerCount);
+  const isGuess = useStore(areGuesses);
   const hasTagged = useRef(false);
   useEffect(() => {
     if (hasTagged.current) void fetchDetail(item); // regions are shown as the service returns them
@@ -31,6 +33,7 @@ export function RegionPanel({ item, region }: { item: number; region: string | n
           <li key={l.label} className="row">
             <span className="row-label">
               <span className="row-name">{l.label}</span>
+              {isGuess && <small className="guess" title={GUESS_EXPLANATION}>{GUESS}</small>}
             </span>
             <span className="row-p">
               {l.probability !== null && (

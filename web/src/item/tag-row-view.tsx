@@ -4,8 +4,10 @@ import type { ReactNode } from "react";
 import type { DecisionState } from "../api/client";
 import { formatAge, formatPercent } from "../base/format";
 import { Bar, Icon } from "../base/components";
+import { useStore } from "../base/store";
 import { useWritePermission } from "../decisions/write-permission";
-import { describeProvenance, type TagRow } from "./tag-rows";
+import { areGuesses, GUESS_EXPLANATION } from "./guesses";
+import { describeProvenance, isOpen, type TagRow } from "./tag-rows";
 
 interface Props {
   row: TagRow;
@@ -18,6 +20,7 @@ interface Props {
 
 export function TagRowView({ row, position, isCurrent, isNumbered, onHighlight, onDecide }: Props): ReactNode {
   const canWrite = useWritePermission();
+  const isGuess = useStore(areGuesses) && isOpen(row);
   const probability = row.suggestion?.probability ?? row.annotation?.probability ?? null;
   const time = row.annotation?.at ?? (row.state ? null : row.suggestion?.at);
   const toggleDecision = (state: DecisionState): void => onDecide(row, row.state === state ? null : state);
@@ -40,9 +43,9 @@ export function TagRowView({ row, position, isCurrent, isNumbered, onHighlight, 
         onClick={() => onHighlight(row.label)}
       >
         <span className="row-name">{row.label}</span>
-        <small title={time ?? undefined}>
+        <small className={isGuess ? "guess" : undefined} title={isGuess ? GUESS_EXPLANATION : (time ?? undefined)}>
           {row.state === "rejected" ? "rejected " : ""}
-          {describeProvenance(row)}
+          {describeProvenance(row, isGuess)}
           {time ? `, ${formatAge(time)}` : ""}
         </small>
       </button>

@@ -3,6 +3,7 @@
 import type { Annotation, ItemDetails, Suggestion } from "../api/types";
 import type { DecisionState } from "../api/client";
 import { buildDecisionKey } from "./decision-key";
+import { GUESS } from "./guesses";
 
 export interface TagRow {
   label: string;
@@ -34,12 +35,18 @@ export function buildTagRows(item: ItemDetails, overlay: ReadonlyMap<string, Dec
   return [...rows.values()];
 }
 
+/** True for a suggestion that nobody has decided. */
+export function isOpen(row: TagRow): boolean {
+  return !row.state && !row.annotation && row.suggestion !== null;
+}
+
 /** Describe the origin of a label. */
-export function describeProvenance(row: TagRow): string {
+export function describeProvenance(row: TagRow, isGuess: boolean): string {
   const annotation = row.annotation;
   if (!annotation) {
     if (row.state) return "just now, by you";
-    return row.suggestion ? "suggested by the model" : "";
+    if (!row.suggestion) return "";
+    return isGuess ? GUESS : "suggested by the model";
   }
   const source = annotation.origin === "import" ? `imported from ${annotation.by}` : annotation.origin === "model" ? `by ${annotation.by}` : `by ${annotation.by}`;
   return annotation.model !== null ? `${source}, suggested by model ${annotation.model}` : source;

@@ -4,7 +4,7 @@ import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { getHeatMapUrl, getThumbnailUrl } from "../api/client";
 import type { ItemSummary } from "../api/types";
 import type { DecisionState } from "../api/client";
-import { formatCount, getFileName, formatNumber, formatPercent } from "../base/format";
+import { formatCount, getFileName, formatNumber } from "../base/format";
 import { useShortcuts } from "../base/shortcuts";
 import { openDialog } from "../base/router";
 import { useStore } from "../base/store";
@@ -15,6 +15,7 @@ import { useWritePermission } from "../decisions/write-permission";
 import { type CellProps, Grid, type KeyPress } from "../gallery/grid";
 import { useItemList } from "../gallery/item-lists";
 import { buildDecisionKey } from "../item/decision-key";
+import { areGuesses, formatSuggestion, GUESS_EXPLANATION } from "../item/guesses";
 import { siblingItems } from "../item/sibling-items";
 import { buildDecisions, recordDecision } from "../item/decision";
 import { collectionVersion } from "../shell/collection";
@@ -135,13 +136,14 @@ function SuggestedPicture({ item, label, state, props, onFocus, onDecide }: Sugg
   const [isHovered, setIsHovered] = useState(false);
   const debouncedHover = useDebounced(isHovered, 200);
   const canWrite = useWritePermission();
+  const isGuess = useStore(areGuesses) && !state;
   const name = item ? getFileName(item.path) : `picture ${formatNumber(props["data-at"] + 1)}, not loaded yet`;
   const alikeCount = item?.burst.length ? `, ${formatNumber(item.burst.length)} alike` : "";
   return (
     <div
       role="gridcell"
       className={`suggestion ${state ?? ""}`}
-      aria-label={`${name}${alikeCount}${item?.probability != null ? ` ${formatPercent(item.probability)}` : ""}${state ? `, ${state}` : ""}`}
+      aria-label={`${name}${alikeCount}${item?.probability != null ? ` ${formatSuggestion(item.probability, isGuess)}` : ""}${state ? `, ${state}` : ""}`}
       onFocus={onFocus}
       onPointerEnter={(event) => setIsHovered(event.pointerType === "mouse")}
       onPointerLeave={() => setIsHovered(false)}
@@ -151,7 +153,11 @@ function SuggestedPicture({ item, label, state, props, onFocus, onDecide }: Sugg
         {item && <img src={getThumbnailUrl(item, 256)} alt="" loading="lazy" decoding="async" draggable={false} />}
         {item && isHovered && debouncedHover && <img className="tile-heat" src={getHeatMapUrl(item.id, label)} alt="" />}
         {item && item.burst.length > 0 && <span className="tile-alike">{formatNumber(item.burst.length)} alike</span>}{" "}
-        {item?.probability != null && <span className="tile-p">{formatPercent(item.probability)}</span>}
+        {item?.probability != null && (
+          <span className="tile-p" title={isGuess ? GUESS_EXPLANATION : undefined}>
+            {formatSuggestion(item.probability, isGuess)}
+          </span>
+        )}
       </div>
       {item && canWrite && (
         <div className="suggestion-buttons">

@@ -43,7 +43,7 @@ export function ReviewPage({ facts }: { facts: CollectionStatus | null }): React
         <LabelBar key={label} label={label} isRequired={isGrid} thresholds={facts.thresholds ?? []} />
       </div>
       {facts.model.method === "zero-shot" && (
-        <p className="quiet">The model knows only the names of the labels, so many suggestions are wrong until you train.</p>
+        <p className="notice quiet">The model knows only the names of the labels, so many suggestions are wrong until you train.</p>
       )}
       {isGrid && label === "" ? (
         <EmptyState title="Which label?">

@@ -10,6 +10,7 @@ import { type Theme, applyTheme, readTheme } from "../base/theme";
 import { Dialog, EmptyState, Icon, type IconName, Link, Notification, ErrorMessage } from "../base/components";
 import { DocsPage } from "../docs/page";
 import { GalleryPage } from "../gallery/page";
+import { areGuesses } from "../item/guesses";
 import { ItemDialog } from "../item/dialog";
 import { LabelsPage } from "../labels/page";
 import { MapPage } from "../map/page";
@@ -52,6 +53,8 @@ export function App(): ReactNode {
   useGlobalShortcuts(() => setShowsHelp(true));
   const isReadOnly = collection.value?.role === "read";
   useEffect(() => writePermission.set(!isReadOnly), [isReadOnly]);
+  const isZeroShot = collection.value?.model?.method === "zero-shot";
+  useEffect(() => areGuesses.set(isZeroShot), [isZeroShot]);
   const item = Number(params.get("item"));
   const needsToken = collection.value === null && collection.error instanceof ApiError && collection.error.status === 401;
   const isModelOnly = collection.error instanceof ApiError && collection.error.status === 404;

@@ -2,11 +2,12 @@
 
 import type { ReactNode } from "react";
 import { getThumbnailUrl } from "../../api/client";
-import { getFileName, formatPercent } from "../../base/format";
+import { getFileName } from "../../base/format";
 import { useDebounced } from "../../base/loading";
 import { useStore } from "../../base/store";
 import { overlay } from "../../decisions/decision-history";
 import { useDetail } from "../../item/detail-cache";
+import { areGuesses, formatSuggestion } from "../../item/guesses";
 import { buildTagRows } from "../../item/tag-rows";
 
 export interface CardPosition {
@@ -24,6 +25,7 @@ export function ItemCard({ position, onOpen }: { position: CardPosition; onOpen:
   const debouncedId = useDebounced(position.id, REQUEST_DELAY);
   const { item } = useDetail(debouncedId === position.id ? position.id : null);
   const decisions = useStore(overlay);
+  const isGuess = useStore(areGuesses);
   if (!item || item.id !== position.id) return null;
   const rows = buildTagRows(item, decisions).filter((row) => row.state !== "rejected");
   const left = position.x + 16 + CARD_WIDTH > position.width ? position.x - 16 - CARD_WIDTH : position.x + 16;
@@ -36,7 +38,7 @@ export function ItemCard({ position, onOpen }: { position: CardPosition; onOpen:
         {rows.slice(0, 6).map((row) => (
           <span key={row.label} className={row.state ?? "open"}>
             {row.label}
-            {!row.state && row.suggestion?.probability != null && <small> {formatPercent(row.suggestion.probability)}</small>}
+            {!row.state && row.suggestion?.probability != null && <small> {formatSuggestion(row.suggestion.probability, isGuess)}</small>}
           </span>
         ))}
       </span>
