@@ -2,7 +2,7 @@
 
 FOLDER is the Free Spoken Digit Dataset. Known speakers: takes 0 to 4 of every digit and speaker are the test, its own
 split; training has 45 other takes of each, or 5 or 2 of them, drawn by the seed. New speakers: each of the six is
-left out wholly in turn, and all 500 recordings of him are the test. Words of sound are learnt from the training
+left out wholly in turn, and all 500 recordings of him are the test. Words of sound are learned from the training
 recordings alone (for new speakers once for each who is left out).
 
 Every entrant chooses one number among three on a validation part of the training recordings (a fifth of every digit and

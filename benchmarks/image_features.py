@@ -1,7 +1,7 @@
 """Quality of models by image feature: `python -m benchmarks.image_features [NAMES ...]`.
 
 Each is a list of names as `--features` takes it. The sample collection, split by group (seed 0) before anything is
-learnt; 3,000 visual words, pictures at 128 pixels, as `wsabie demo` takes them; the model with its defaults; labels
+learned; 3,000 visual words, pictures at 128 pixels, as `wsabie demo` takes them; the model with its defaults; labels
 with two training pictures or more.
 """
 

@@ -1,6 +1,6 @@
 """The map of 100,000 items: `python -m benchmarks.map_page [--items 100000] [--folder DIR] [--umap]`.
 
-300 emoji are learnt from; the other items are made up, each near one of them in the space of the model and with its
+300 emoji are learned from; the other items are made up, each near one of them in the space of the model and with its
 picture. Measured are the projection, the answers of the service, and, where there are Chromium and built pages, the
 frames that a browser draws while the map is dragged and zoomed. Its WebGL is drawn by the processor in a machine
 without a graphics card, so a card is never slower.

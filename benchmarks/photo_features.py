@@ -2,7 +2,7 @@
 
 SOURCE is a folder with `labels.csv` (image, tags) and `images`, any other collection of pictures, or a bundled sample
 (`emoji`, `drawings`). A fifth of the pictures is held out by each of `--seeds`, and `Wsabie()` is trained on the rest.
-Dictionaries are learnt from all pictures, without labels.
+Dictionaries are learned from all pictures, without labels.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Quality of the defaults on held-out rows, beside baselines: `python -m benchmarks.quality TASK`.
 
-emoji      the emoji part of the sample, split by group (seed 0), 3,000 visual words learnt from its training
+emoji      the emoji part of the sample, split by group (seed 0), 3,000 visual words learned from its training
            pictures, labels with two of them
 S, M       generated visual-word tasks; the last tenth of the training rows is validation
 corel5k    Mulan's Corel5k (--data FOLDER with the two sparse ARFF files and the XML), trained on all training rows

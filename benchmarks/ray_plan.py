@@ -3,7 +3,7 @@
 The rounds are those of `wsabie.distributed.averaging_rounds` themselves, over workers that are made up: time goes by as
 a part takes pairs / rate (with a spread from part to part, and nodes that are slow), as steps are copied and travel
 through the one network card of the coordinator, and as they are joined there. Tables travel to n nodes in log2(n + 1)
-steps, for a node that has them sends them on. What it does not know is what is learnt; for that see
+steps, for a node that has them sends them on. What it does not know is what is learned; for that see
 benchmarks/pages/plan-many-machines.md.
 
 Bytes of a round follow from how many rows of the tables its steps touch: of n rows that are hit u times at random

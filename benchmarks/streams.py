@@ -29,7 +29,7 @@ from wsabie.models.joint_embedding.estimator import Wsabie
 
 STEPS = 10
 SHARE = 0.2
-MOST_LOST, LEAST_LEARNT = -0.02, 0.9
+MOST_LOST, LEAST_LEARNED = -0.02, 0.9
 ANCHOR = 0.3
 MOST_TEST = 3000
 EPOCHS = 10
@@ -264,7 +264,7 @@ def main() -> None:
         old_labels, new_labels = summary["replay"]["old"]["mean"], summary["replay"]["new"]["mean"]
         print(
             f"replay: old labels {verdict(old_labels, least=MOST_LOST)}, "
-            f"new labels {verdict(new_labels, least=LEAST_LEARNT)}"
+            f"new labels {verdict(new_labels, least=LEAST_LEARNED)}"
         )
     if options.draw:
         draw_curves(runs, options.draw)

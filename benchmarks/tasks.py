@@ -46,7 +46,7 @@ def sides(name: str, data: Path | None = None) -> Sides:
 
 
 def extract_part(part: str, run: Executor) -> tuple[FeatureTable, FeatureTable, FeatureTable]:
-    """A part of the sample collection, split by group with seed 0, as visual words learnt from its training side."""
+    """A part of the sample collection, split by group with seed 0, as visual words learned from its training side."""
     rows, parts = extract_sample(open_sample_images(part), create_visual_words(), executor=run)
     return rows.take(parts.train), rows.take(parts.valid), rows.take(parts.test)
 

@@ -166,7 +166,7 @@ def _open_sample(seed: int, executor: Executor | None, progress: Progress) -> Pa
     rows, sides = extract_sample(pictures, create_visual_words(seed), seed=seed, executor=executor, progress=progress)
     descriptions = " ".join(DESCRIPTIONS[part] for part in PARTS)
     about = (
-        f"the bundled sample collection ({descriptions.removesuffix('.')}), as visual words learnt from the training "
+        f"the bundled sample collection ({descriptions.removesuffix('.')}), as visual words learned from the training "
         f"side; a tenth each for validation and test, by group, seed {seed}"
     )
     kinds = read_hierarchy(*map(get_sample_path, PARTS))

@@ -10,8 +10,8 @@ from papers.runs.best_space import COSINE, SPACE, SPACES
 
 _DIM = {"dim": 400}
 _PROCEDURE = (
-    "Sounds are described by words of coefficients (mfcc), and with words of auditory images beside (mfcc+sai), learnt "
-    "from the training side; the tags are the names of all kinds that the sounds have."
+    "Sounds are described by words of coefficients (mfcc), and with words of auditory images beside (mfcc+sai), "
+    "learned from the training side; the tags are the names of all kinds that the sounds have."
 )
 _SINGLE_CLASSIFIERS_SUFFICE = "a classifier of each tag alone does as well where tags are few and have rows enough"
 _FEATURES_SUFFICE = "what tells these sounds apart is in the coefficients already, and more numbers overfit few sounds"

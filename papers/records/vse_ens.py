@@ -48,7 +48,7 @@ _HARD = "with few labels a uniform negative is hard often enough, and a rank wei
 _DRAWS = "with few labels WARP finds its violator in a few draws, which cost less than an adaptive one"
 _EPOCHS = "a uniform draw costs less than an adaptive one, and the epoch that was chosen came early"
 _RATES = "each model has a learning rate of its own, and the best epoch of small data comes early"
-_SOON = "few pairs are learnt by heart only after more epochs than these"
+_SOON = "few pairs are learned by heart only after more epochs than these"
 
 RECORDS = (
     PaperRecord(

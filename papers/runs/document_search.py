@@ -112,7 +112,7 @@ def _select_known(couples: Couples, rows: FeatureTable, rejects: Rejects) -> Cou
 
 
 def run_document_search(record: PaperRecord, setting: RunSettings) -> RunFindings:
-    """Documents that nothing was learnt from look for theirs among the training documents.
+    """Documents that nothing was learned from look for theirs among the training documents.
 
     Raises
     ------

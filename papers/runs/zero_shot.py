@@ -378,7 +378,7 @@ def _describe_data(labelled_rows: LabelledRows, data: UnextractedData) -> list[s
     names = [terms[0] for terms in list_label_terms([*labelled_rows.labels, *labelled_rows.missing], data.knowledge)]
     n_single_words = sum(len(vectors.find_rows(name)) == 1 for name in names)
     feature_note = "" if isinstance(data.collection, FeatureTable) else (
-        "Pictures are described by colours and oriented gradients, brought to 256 kernel components that were learnt "
+        "Pictures are described by colours and oriented gradients, brought to 256 kernel components that were learned "
         "from the pictures of labels without a vector. "
     )  # fmt: skip
     return [

@@ -184,7 +184,7 @@ def test_item_is_annotated_by_id_or_path(api: TestClient) -> None:
 
 
 def test_annotations_use_current_label_names(api: TestClient) -> None:
-    """Renamed, merged or deleted since the model learnt."""
+    """Renamed, merged or deleted since the model learned."""
     item = list_untagged_items(api)[0]
     label_ids = {label["name"]: label["id"] for label in api.get("/api/v1/vocabulary").json()["labels"]}
 

@@ -332,7 +332,7 @@ def test_label_details_use_the_model(tmp_path: Path, database: str | None) -> No
             states.count("accepted"),
         )
         assert details["open_suggestions"] == waiting - len(states)
-        new = create_labels(api, "not learnt yet")[0]
+        new = create_labels(api, "not learned yet")[0]
         assert not read_label(api, new)["evaluation"]["is_trained"]
         api.post("/api/v1/labels/merge", json={"labels": [label_id], "target": new})
         merged = read_label(api, new)["evaluation"]

@@ -292,7 +292,7 @@ def test_groups_of_the_metadata_table_stay_together(tmp_path: Path) -> None:
 
 
 def test_pair_in_another_spelling_is_the_same_pair(tmp_path: Path) -> None:
-    """A space knows names in one spelling: what is held out must not be learnt in another."""
+    """A space knows names in one spelling: what is held out must not be learned in another."""
     numbers = [(i, j) for i in range(8) for j in range(8)]
     write_pairs(tmp_path / "genres.tsv", [(f"Beyonc\u00e9  {i}", f"genre {j}") for i, j in numbers])
     write_pairs(tmp_path / "players.tsv", [(f"genre {j}", f"Beyonce\u0301 {i}") for i, j in numbers])

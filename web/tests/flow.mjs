@@ -44,7 +44,7 @@ async function learns(page) {
   await shoot(page, "status");
 }
 
-/** What was reviewed is learnt; then both models are compared, and the first is in use again. */
+/** What was reviewed is learned; then both models are compared, and the first is in use again. */
 async function training(page) {
   await page.goto("/training");
   await page.getByText(/^(\d+ decisions are|1 decision is) not learned yet/).waitFor();

@@ -1,4 +1,4 @@
-"""Word vectors, pretrained or learnt from text: of names of several words, and of the terms of labels.
+"""Word vectors, pretrained or learned from text, of names of several words and of the terms of labels.
 
 A name is first looked up as one entry, its words joined by underscores as files of vectors write phrases
 ("great_white_shark"). Otherwise its vector is the mean of its words, all of which must be known. A word is looked up as

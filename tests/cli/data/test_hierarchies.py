@@ -14,7 +14,7 @@ KINDS = "child\tparent\ntoad\tamphibian\nfrog\tamphibian\noak\ttree\n"
 
 @pytest.fixture
 def model_and_test(tmp_path: Path, cli: Cli) -> tuple[Path, Path]:
-    """A model of toads, frogs and oaks in words, and rows like those that it learnt from."""
+    """A model of toads, frogs and oaks in words, and rows like those that it learned from."""
     words = {"toad": "wet brown hops", "frog": "wet green hops", "oak": "dry tall leaves"}
     lines = [f"__label__{name} {text} {text.split()[i % 3]}" for i in range(30) for name, text in words.items()]
     data, test, model = tmp_path / "train.txt", tmp_path / "test.txt", tmp_path / "model"

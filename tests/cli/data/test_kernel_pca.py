@@ -68,11 +68,11 @@ def test_existing_map_is_reused_or_refused(cli: Cli, rows: Path, tmp_path: Path)
 
 def test_map_matches_features_by_name(cli: Cli, tmp_path: Path) -> None:
     lines = [f"__label__a {'red ' * (i % 3)}{'blue ' * (i % 4)}green" for i in range(24)]
-    (tmp_path / "learnt.txt").write_text("\n".join(lines))
+    (tmp_path / "learned.txt").write_text("\n".join(lines))
     (tmp_path / "new.txt").write_text(
         "\n".join([*lines[:6], *["__label__a red red red"] * 99])
     )  # another order of words
-    assert cli("features", "kpca", tmp_path / "learnt.txt", "--out", tmp_path / "a", "--dim", 3).code == 0
+    assert cli("features", "kpca", tmp_path / "learned.txt", "--out", tmp_path / "a", "--dim", 3).code == 0
     used = cli("features", "kpca", tmp_path / "new.txt", "--out", tmp_path / "b", "--map", tmp_path / "a.map")
     assert used.code == 0, used.err
     np.testing.assert_allclose(open_source(tmp_path / "b").X[:6], open_source(tmp_path / "a").X[:6], atol=1e-5)

@@ -92,7 +92,7 @@ def test_dropped_near_rows_are_listed(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_interrupted_split_leaves_the_old_one_whole(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """New training rows beside old test rows would let a model be judged on what it learnt."""
+    """New training rows beside old test rows would let a model be judged on what it learned."""
     rows, out = tmp_path / "a.txt", tmp_path / "parts"
     rows.write_text("".join(f"{i % 2} {i}:1 {i + 1}:1\n" for i in range(40)))
     assert cli("split", rows, "--out", out, "--valid", 0.2, "--test", 0.2, "--drop-near", 0.99).code == 0

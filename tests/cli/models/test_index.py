@@ -106,7 +106,7 @@ def test_label_tree_is_built_saved_and_used(
 def test_index_is_rebuilt_when_labels_change(
     cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Renamed labels are where they were; merged and learnt ones are not, and the index is made again."""
+    """Renamed labels are where they were; merged and learned ones are not, and the index is made again."""
     names = [name for name, _ in cli("annotate", model, emoji, "-k", 3, "--json").json["results"][0]["labels"]]
     assert cli("index", model, "--kind", "int8").code == 0
     renamed = cli("edit", model, "rename", names[0], "another name")

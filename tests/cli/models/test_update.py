@@ -239,7 +239,7 @@ def test_init_model_starts_training_from_another_space(cli: Any, parts: tuple[Pa
 
 
 def test_calibration_stays_and_labels_need_a_training_row(tmp_path: Path) -> None:
-    """Steps of too few rows to fit probabilities again; a label that only a held row has is not learnt."""
+    """Steps of too few rows to fit probabilities again; a label that only a held row has is not learned."""
     rng = np.random.default_rng(0)
 
     def rows(n: int, name: str, labels: Any) -> FeatureTable:

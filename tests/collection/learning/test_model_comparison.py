@@ -1,4 +1,4 @@
-"""Models side by side on items that none of them has learnt from, models that do worse, and the way back."""
+"""Models side by side on items that none of them has learned from, models that do worse, and the way back."""
 
 import os
 import shutil
@@ -66,7 +66,7 @@ def read_holdout_positions(collection: Collection) -> dict[int, float]:
 
 
 def train_on_wrong_tags(collection: Collection, rows_by_item: Rows, **options: Any) -> TrainingResult:
-    """Tag items wrongly that are learnt from, heavily, and learn it."""
+    """Tag items wrongly that are learned from, heavily, and learn it."""
     lies = [item for item, place in read_holdout_positions(collection).items() if place > 0.3][:26]
     wrong = {item: [KINDS[(KINDS.index(rows_by_item[item]["kind"]) + 1) % 4]] for item in lies}
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in lies}, "rejected")

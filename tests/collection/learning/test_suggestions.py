@@ -48,7 +48,7 @@ def trained(
     tmp_path_factory: pytest.TempPathFactory, database_of_module: str | None
 ) -> Iterator[tuple[Collection, dict[int, dict[str, Any]]]]:
     """300 drawings of three kinds, two thirds of them tagged, and a model of them."""
-    with create_collection(tmp_path_factory.mktemp("learnt") / "drawings", database_of_module) as collection:
+    with create_collection(tmp_path_factory.mktemp("learned") / "drawings", database_of_module) as collection:
         rows_by_item = with_pictures(collection, sample(KINDS, each=100))
         tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items() if item % 3})
         train_collection_model(collection, by="eve", features="colour,hog", threads=1)
@@ -56,7 +56,7 @@ def trained(
 
 
 def test_probabilities_are_calibrated(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    """On items that were neither learnt from nor calibrated on: within .15 on average over 300 pairs."""
+    """On items that were neither learned from nor calibrated on: within .15 on average over 300 pairs."""
     collection, rows_by_item = trained
     opened = load_model(collection)
     apply_model(collection, by="eve", again=True, floor=0, threads=1)

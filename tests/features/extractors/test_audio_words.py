@@ -158,7 +158,7 @@ def test_codebook_is_learned_from_the_first_minute(monkeypatch: pytest.MonkeyPat
         Path("here"), [Item("two", as_wav(np.concatenate([make_hum(1), make_hum(1, seed=9)])), ())], "sounds"
     )
     first = ItemList(Path("here"), [Item("one", as_wav(make_hum(1)), ())], "sounds")
-    monkeypatch.setattr(audio_words, "_LEARNT_SECONDS", 1.0)
+    monkeypatch.setattr(audio_words, "_LEARNED_SECONDS", 1.0)
     first_centres, two = (MfccWords(9).fit(each).words_.codebooks[0].centres for each in (first, source))
     assert np.array_equal(first_centres, two)
 

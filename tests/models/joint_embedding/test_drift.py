@@ -1,4 +1,4 @@
-"""Figures of rows before they are learnt, and the test for drift with its rate of false alarms."""
+"""Figures of rows before they are learned, and the test for drift with its rate of false alarms."""
 
 from pathlib import Path
 

@@ -258,7 +258,7 @@ def compute_mean_scores(space: JointSpace, memory: ReplayBuffer) -> Any:
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
 @pytest.mark.parametrize("label_bias", [False, True])
 def test_new_label_has_the_mean_score_of_an_old_one(similarity: str, label_bias: bool) -> None:
-    """Inner products alone have a mean score, from which a bias that is learnt may move."""
+    """Inner products alone have a mean score, from which a bias that is learned may move."""
     X, y = make_topic_rows(600, range(6), 0, 1)
     extra, new = make_topic_rows(60, range(6, 8), 1, 1)
     fitted = model(similarity=similarity, label_bias=label_bias).fit(X, y)

@@ -7,7 +7,7 @@ import { createStore } from "../base/store";
 export const areGuesses = createStore(false);
 
 export const GUESS = "guess from the name";
-export const GUESS_EXPLANATION = "No model has learnt this label yet. It is suggested by its name alone, so it is often wrong, most of all between kinds that look alike.";
+export const GUESS_EXPLANATION = "No model has learned this label yet. It is suggested by its name alone, so it is often wrong, most of all between kinds that look alike.";
 
 /** Format the probability of a suggestion on a picture. */
 export function formatSuggestion(probability: number, isGuess: boolean): string {

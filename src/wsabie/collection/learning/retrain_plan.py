@@ -42,7 +42,7 @@ def forecast_training(collection: Collection) -> RetrainForecast:
 
 
 def find_parent(collection: Collection) -> tuple[model_registry.LoadedModel | None, str]:
-    """Return the model in use if it learnt from decisions, or None and the reason why none did."""
+    """Return the model in use if it learned from decisions, or None and the reason why none did."""
     parent, parent_error = model_registry.find_usable_model(collection)
     if parent is not None and parent.is_zero_shot:
         return None, f"model {parent.id} knows only the names of labels"

@@ -30,7 +30,7 @@ WORDS = 2_000
 _RATE_SAMPLE = 64  # sounds
 _HIGHEST_AUTO = 22_050
 _IMAGES_AT_ONCE = 64
-_LEARNT_SECONDS = 60.0  # of a sound: words are learned from its beginning
+_LEARNED_SECONDS = 60.0  # of a sound: words are learned from its beginning
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class AudioWords(WordExtractor, BlockExtractor):
 
     def cut(self, view: EncodedAudio) -> Float32:
         """Return the segments of the beginning of a sound."""
-        beginning = view._replace(max_seconds=min(view.max_seconds, _LEARNT_SECONDS))
+        beginning = view._replace(max_seconds=min(view.max_seconds, _LEARNED_SECONDS))
         return np.concatenate(list(self.iterate_segments(beginning)))
 
     def _learn_words(self, source: ItemSource, context: WorkContext) -> list[int]:
