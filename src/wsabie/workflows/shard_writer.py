@@ -32,7 +32,7 @@ from wsabie.storage import atomic_files, column_files
 from wsabie.storage.column_files import ColumnTable, ListColumn, compute_offsets, decode_text_column, take_lists
 from wsabie.storage.output_checks import refuse_unknown_files
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows import shard_runs
+from wsabie.workflows import shard_runs, shard_value_types
 from wsabie.workflows.shard_runs import ShardOptions, SortedRuns
 
 _KEYS_AT_ONCE = 1 << 19
@@ -126,7 +126,9 @@ class SourceTypes(NamedTuple):
             is_used[final[lost_ids]] = False
             names = [name for name, used in zip(names, is_used, strict=True) if used]
             final = (np.cumsum(is_used, dtype=np.int32) - 1)[final]
-        values = np.dtype(shard_runs.list_common_types([note["types"] for note in runs.notes], runs.stream.path)[0])
+        values = np.dtype(
+            shard_value_types.list_common_types([note["types"] for note in runs.notes], runs.stream.path)[0]
+        )
         check_feature_count(runs.stream.path, info.n_features or width, runs.total("nonzeros"))
         return cls(info.n_features or width, names, final, values, "features" in runs.open_run(0).numbers)
 
@@ -141,7 +143,7 @@ def _measure_width(runs: SortedRuns, dropped: list[Int32]) -> tuple[int, Int64]:
         dropped_labels[rows.take(positions.astype(np.int64)).lists["y"].parts["labels"]] = True
         if len(positions):
             rows = rows.take(np.delete(np.arange(len(run)), positions))
-            widths[number] = shard_runs.find_index_width(rows) if "x" in rows.lists else widths[number]
+            widths[number] = shard_value_types.find_index_width(rows) if "x" in rows.lists else widths[number]
         used[rows.lists["y"].parts["labels"]] = True
     return max(widths), np.flatnonzero(dropped_labels & ~used)
 
@@ -193,8 +195,8 @@ def _cut_shard(plan: ShardAssembler, number: int) -> ColumnTable:
         for name, column in lists.items()
     }
     numbers = {name: array for name, array in rows.numbers.items() if name not in ("key", "row")}
-    columns = shard_runs.narrow_indices(ColumnTable(numbers, lists), types.width)
-    return shard_runs.replace_values(columns, shard_runs.read_values(rows).astype(types.values))
+    columns = shard_value_types.narrow_indices(ColumnTable(numbers, lists), types.width)
+    return shard_value_types.replace_values(columns, shard_value_types.read_values(rows).astype(types.values))
 
 
 def _sort_labels(labels: ListColumn, n_labels: int) -> ListColumn:
@@ -205,7 +207,7 @@ def _sort_labels(labels: ListColumn, n_labels: int) -> ListColumn:
     rows, numbers = rows[order], numbers[order]
     first = np.ones(len(rows), bool)
     first[1:] = (rows[1:] != rows[:-1]) | (numbers[1:] != numbers[:-1])
-    parts: JsonObject = {"labels": numbers[first].astype(shard_runs.choose_unsigned_type(n_labels))}
+    parts: JsonObject = {"labels": numbers[first].astype(shard_value_types.choose_unsigned_type(n_labels))}
     if "signs" in labels.parts:
         parts["signs"] = labels.parts["signs"][order][first]
     return ListColumn(compute_offsets(np.bincount(rows[first], minlength=len(labels.starts) - 1)), parts)
@@ -379,7 +381,7 @@ def _write_missing_shards(
         "source": format_path(runs.stream.path.name),
         "seed": runs.options.seed,
         "values": types.values.name,
-        "indices": None if types.dense else np.dtype(shard_runs.choose_unsigned_type(types.width)).name,
+        "indices": None if types.dense else np.dtype(shard_value_types.choose_unsigned_type(types.width)).name,
     }
     names = {"label_names": types.names, "feature_names": info.feature_names}
     atomic_files.write_text(out / shard_folder.REJECTED, json.dumps(runs.rejected))

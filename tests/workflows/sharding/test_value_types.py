@@ -21,7 +21,7 @@ from wsabie.io.formats.parquet_rows import write_parquet_rows
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import InMemoryStream
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows import shard_runs, shard_writer
+from wsabie.workflows import shard_runs, shard_value_types, shard_writer
 from wsabie.workflows.shard_runs import ShardOptions
 
 
@@ -62,7 +62,7 @@ def test_float16_values_are_within_one_part_in_2048(tmp_path: Path) -> None:
 @settings(max_examples=200)
 def test_small_types_lose_nothing(values: list[float]) -> None:
     exact_values = np.array(values, np.float32)
-    for small in shard_runs.list_types(exact_values, "exact"):
+    for small in shard_value_types.list_types(exact_values, "exact"):
         assert np.array_equal(exact_values.astype(small).astype(np.float32), exact_values)
 
 
