@@ -9,6 +9,7 @@ its own for each label with 30 suggestions.
 
 import argparse
 import gzip
+from copy import copy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from benchmarks.machine import describe_machine
 from wsabie import VisualWords, Wsabie, get_sample_path, open_source
 from wsabie.collection.annotations.training_examples import TrainingExamples
 from wsabie.collection.learning.evaluation import score_suggestions
+from wsabie.collection.learning.model_fitting import fit_suggestions
 from wsabie.collection.learning.suggestions import LabelRanker
 from wsabie.collection.registry.thresholds import HoldoutSuggestions, PrecisionCurve
 
@@ -56,20 +58,25 @@ def run_split(X: Any, Y: Any, seed: int) -> dict[Any, Any]:
     model = Wsabie(100, threads=1, seed=seed)
     names = [str(column) for column in columns]
     model.fit(X[train], Y[train], validation=(X[held_out], Y[held_out]), label_names=names)
+    former: Any = SimpleNamespace(model=copy(model))
+    fit_suggestions(model, X[held_out], Y[held_out])
     loaded: Any = SimpleNamespace(model=model)
     ids, n = [str(row) for row in held_out], len(held_out)
     no_rows, weights = np.zeros(n, bool), np.ones(n, np.float32)
     holdout = TrainingExamples(ids, ids, Y[held_out], columns, names, weights, ~no_rows, 1.0, no_rows, 0, 0)
     judged = score_suggestions(loaded, columns, X[held_out], holdout)
     test = test[np.diff(Y[test].indptr) > 0]
-    labels, probabilities, right = suggest(loaded, columns, X[test], Y[test])
-    former = HoldoutSuggestions(*suggest(loaded, columns, X[held_out], Y[held_out]))
+    suggestions = {
+        "before": suggest(former, columns, X[test], Y[test]),
+        "after": suggest(loaded, columns, X[test], Y[test]),
+    }
+    former_judged = HoldoutSuggestions(*suggest(former, columns, X[held_out], Y[held_out]))
     rare = np.flatnonzero((counts >= 3) & (counts <= 10))
     figures = {}
     for precision in PRECISIONS:
-        limits = {"before": find_former_limits(former, precision, labels)}
-        limits["after"] = PrecisionCurve(judged).find_threshold(precision).by_column(columns)(labels)
-        for rule, limit in limits.items():
+        after = PrecisionCurve(judged).find_threshold(precision).by_column(columns)
+        for rule, (labels, probabilities, right) in suggestions.items():
+            limit = find_former_limits(former_judged, precision, labels) if rule == "before" else after(labels)
             is_accepted = probabilities >= limit
             share = right[is_accepted].mean() if is_accepted.any() else np.nan
             covered = np.isin(rare, labels[is_accepted]).mean() if len(rare) else 0.0

@@ -11,6 +11,7 @@ from wsabie.evaluation.calibration import (
     ScoredPairs,
     compute_calibration_error,
     fit_calibration,
+    fit_competition,
     sample_pairs,
 )
 
@@ -110,6 +111,74 @@ def test_label_offsets_by_column_by_id_and_for_no_label():
     by_id = calibration.predict_proba(np.zeros((3, 2)), np.array([[0, 1]] * 3))
     np.testing.assert_array_equal(by_column, by_id)
     assert calibration.predict_proba(np.array([0.0]), np.array([-1]))[0] == 0.5
+
+
+def draw_suggestions(compete, n=4000, k=5, seed=0):
+    """Scores of rows where the labels' chances are independent, or those of the better of the first two of rows."""
+    rng = np.random.default_rng(seed)
+    scores, labels = rng.normal(size=(n, k)) * 2, np.tile(np.arange(k), (n, 1))
+    if compete:
+        scores[:, 2:] = -9
+        best = (rng.random(n) < sigmoid(scores[:, 0] - scores[:, 1])).astype(int)
+        return scores, labels, (labels == 1 - best[:, None]).astype(int)
+    return scores, labels, (rng.random((n, k)) < sigmoid(scores)).astype(int)
+
+
+def test_competition_is_that_of_the_data():
+    one_fits, independent = (fit_competition(Calibration(1.0, 0.0), *draw_suggestions(compete)) for compete in (1, 0))
+    assert one_fits.competition == pytest.approx(1, abs=0.1)
+    assert independent.competition == pytest.approx(0, abs=0.05)
+    assert [one_fits.slope, independent.slope] == pytest.approx([1, 1], abs=0.1)
+    scores, labels, outcomes = draw_suggestions(True, seed=1)
+    p = one_fits.predict_proba(scores, labels)
+    assert compute_calibration_error(p[:, :2].ravel(), outcomes[:, :2].ravel()) < 0.02
+    np.testing.assert_allclose(p[:, :2].sum(axis=1), 1, atol=0.05)
+
+
+def test_competition_keeps_the_order_of_a_row():
+    scores, labels, outcomes = draw_suggestions(True)
+    offsets = np.linspace(-1, 1, 5).astype(np.float32)
+    calibration = fit_competition(Calibration(0.7, -0.3, offsets), scores, labels, outcomes)
+    independent = Calibration(calibration.slope, calibration.offset, calibration.label_offsets)
+    p, former = calibration.predict_proba(scores, labels), independent.predict_proba(scores, labels)
+    assert calibration.competition > 0.5
+    np.testing.assert_array_equal(np.argsort(p, axis=1), np.argsort(former, axis=1))
+
+
+def test_competition_counts_only_suggested_labels():
+    scores, labels, outcomes = draw_suggestions(False, k=12)
+    shown = np.argsort(-scores, axis=1)[:, :3]
+    few = (np.take_along_axis(table, shown, axis=1) for table in (scores, labels, outcomes))
+    expected, calibration = Calibration(1.0, 0.0), Calibration(1.0, 0.0)
+    expected = fit_competition(expected, *few)
+    calibration = fit_competition(calibration, scores, labels, outcomes, n_suggestions=3)
+    assert calibration == expected
+
+
+def test_rivals_by_hand():
+    """The best other label: of the list, of the best labels beside it, or none (label -1)."""
+    calibration = Calibration(2.0, 1.0, np.array([0.0, 0.0, 4.0], np.float32), competition=0.5)
+    scores, labels = np.array([[3.0, 2.0, -np.inf]]), np.array([[0, 1, -1]])
+    np.testing.assert_array_equal(calibration.find_rivals(labels, scores, labels), [[5, 7, 7]])
+    best = np.array([[3.0, 2.5]]), np.array([[0, 2]])
+    np.testing.assert_array_equal(calibration.find_rivals(labels, *best), [[10, 10, 10]])
+    np.testing.assert_array_equal(calibration.find_rivals(np.array([[2]]), *best), [[7]])
+    np.testing.assert_array_equal(calibration.find_rivals(labels[:, :1], scores[:, :1], labels[:, :1]), [[1]])
+    expected = sigmoid(np.array([7 - 0.5 * (5 - 1), 5 - 0.5 * (7 - 1)]))
+    np.testing.assert_allclose(calibration.predict_proba(scores, labels)[0], [*expected, 0])
+
+
+@pytest.mark.parametrize("outcomes", [[1, 1], [0, 0]])
+def test_suggestions_of_one_outcome_change_nothing(outcomes):
+    calibration = Calibration(1.0, 0.5, np.zeros(2, np.float32))
+    arrays = np.array([[1.0, 0.0]]), np.array([[0, 1]]), np.array([outcomes])
+    assert fit_competition(calibration, *arrays) is calibration
+
+
+def test_misleading_suggestions_change_nothing():
+    scores, labels, outcomes = draw_suggestions(False)
+    calibration = Calibration(1.0, 0.0)
+    assert fit_competition(calibration, -scores, labels, outcomes) is calibration
 
 
 def test_sampled_pairs_stand_for_all_pairs():

@@ -1,5 +1,6 @@
 """The front door: `load(...).annotate(...)` takes files, folders, pictures, texts and rows; `predict` names them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from PIL import Image
 
 import wsabie
+from wsabie.models.annotators import compute_probabilities, rank_above
 
 TEXTS = {
     "sea": "waves and salt water with ships and fish",
@@ -141,3 +143,19 @@ def test_predict_returns_names_or_fitted_numbers() -> None:
     numbered = wsabie.Popularity().fit(X, [0, 1, 1])
     assert numbered.predict(X).tolist() == [1, 1, 1]
     assert numbered.predict(X, k=3).tolist() == [[1, 0, -1]] * 3
+
+
+@pytest.mark.parametrize("options", [{}, {"candidates": [1, 2, 7]}])
+def test_probabilities_hang_on_all_labels_however_few_are_ranked(options: dict[str, Any]) -> None:
+    X = np.eye(8, dtype=np.float32)
+    model = wsabie.Wsabie(dim=8, epochs=30, threads=1).fit(X, list("abcdefgh"), validation=(X, list("abcdefgh")))
+    model.calibration_ = replace(model.calibration_, competition=0.7)
+    every = model.predict_proba(X)
+    for k in (1, 2, 3):
+        labels, scores = model.rank(X, k, **options)
+        probabilities = compute_probabilities(model, X, labels, scores, **options)
+        np.testing.assert_allclose(probabilities, np.take_along_axis(every, labels, axis=1), rtol=1e-5)
+        chosen, _, above = rank_above(model, X, k, lambda columns: np.full(columns.shape, 0.3), **options)
+        np.testing.assert_array_equal(chosen, np.where(probabilities >= 0.3, labels, -1)[:, : chosen.shape[1]])
+        np.testing.assert_allclose(above, np.where(chosen < 0, 0, probabilities[:, : chosen.shape[1]]), rtol=1e-5)
+    assert (every.max(axis=1) > 0.3).any()

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,18 @@ def test_config_without_a_part_is_refused(tmp_path: Path, model: Wsabie, part: s
     for load in (wsabie.load, Wsabie.load):
         with pytest.raises(ModelFolderError, match=r"lacks a part .*; restore it from a copy or make"):
             load(tmp_path / "m")
+
+
+def test_competition_is_saved_if_there_is_any(tmp_path: Path) -> None:
+    model = fit_model(validation=(X[:30], names(ANSWER[:30])))
+    assert model.calibration_ is not None
+    assert "competition" not in model.to_state().config
+    model.calibration_ = replace(model.calibration_, competition=0.5)
+    model.save(tmp_path / "m")
+    loaded = Wsabie.load(tmp_path / "m")
+    assert loaded.calibration_ is not None
+    assert loaded.calibration_.competition == 0.5
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize("tensor", ["features", "labels", "bias", "scaling/weight"])

@@ -10,6 +10,9 @@ Note on Platt's Probabilistic Outputs", 2007) use Newton's method with backtrack
 penalised by shrinkage / 2 * offset^2: a normal prior with standard deviation 1 / sqrt(shrinkage) in log-odds.
 A slope of 0 or more keeps the order of the scores of a label.
 
+Suggestions of a row compete if `fit_competition` says so: the logit of its best other label, times a weight, is
+subtracted. Weight 0 leaves the labels independent; 1 is near a softmax, where one label of a row fits.
+
 scikit-learn fits each label alone, and so none without a positive (`docs/decisions/metrics-and-calibration.md`).
 """
 
@@ -45,11 +48,14 @@ class Calibration:
     ----------
     slope, offset : float
     label_offsets : (n_labels,) float32, or None when all labels share the offset
+    competition : float, default 0
+        Weight of the best other label of a row, 0 or more.
     """
 
     slope: float
     offset: float
     label_offsets: Float32 | None = None
+    competition: float = 0.0
 
     def extend_labels(self, n: int) -> "Calibration":
         """Extend the calibration to n labels; new ones get the common offset.
@@ -64,29 +70,67 @@ class Calibration:
             return self
         return replace(self, label_offsets=np.append(offsets, np.zeros(n - len(offsets), np.float32)))
 
-    def predict_proba(self, scores: Array, labels: npt.ArrayLike | None = None) -> Float64:
+    def predict_proba(
+        self, scores: Array, labels: npt.ArrayLike | None = None, best: tuple[Array, Int64] | None = None
+    ) -> Float64:
         """Convert scores to probabilities.
 
         Parameters
         ----------
-        scores : array of any shape
+        scores : array of any shape; (n, k), a row's labels side by side, with competition
         labels : int array that broadcasts to it, or None
             Label of each score; -1 (no label) gets the common offset. None: the common offset, or, for scores
             (n, n_labels) with label offsets, one label per column.
+        best : (scores (n, m), labels (n, m)) or None
+            Best labels of each row, if `scores` may lack them, for the competition.
 
         Examples
         --------
         >>> Calibration(2.0, 0.0).predict_proba(np.array([0.0, 1.0])).round(3)
         array([0.5  , 0.881])
+        >>> Calibration(2.0, 0.0, competition=1.0).predict_proba(np.array([[0.0, 1.0]])).round(3)
+        array([[0.119, 0.881]])
         """
-        logits = self.slope * np.asarray(scores, np.float64) + self.offset
+        logits = self._compute_logits(scores, labels)
+        if self.competition:
+            numbers = np.arange(np.shape(scores)[1]) if labels is None else np.asarray(labels)
+            rivals = self.find_rivals(numbers, *(best or (scores, numbers)))
+            logits = logits - self.competition * (rivals - self.offset)
+        return _sigmoid(logits)
+
+    def find_rivals(self, labels: Int64, best_scores: Array, best_labels: Int64) -> Float64:
+        """Return the logits without competition of each row's best label other than each label.
+
+        Parameters
+        ----------
+        labels : (n, k) or (k,) int64
+        best_scores, best_labels : (n, m) arrays, or labels (m,)
+            Best labels of each row, in any order; -1 is no label.
+
+        Returns
+        -------
+        (n, k) float64
+            The common offset where a row has no other label.
+        """
+        numbers = np.broadcast_to(best_labels, best_scores.shape)
+        logits = np.where(numbers < 0, -np.inf, self._compute_logits(best_scores, numbers))
+        logits = np.pad(logits, ((0, 0), (0, 1)), constant_values=-np.inf)
+        order = np.argpartition(-logits, (0, 1), axis=1)[:, :2]
+        first, second = np.take_along_axis(logits, order, axis=1).T[..., None]
+        best = np.take_along_axis(np.pad(numbers, ((0, 0), (0, 1)), constant_values=-1), order[:, :1], axis=1)
+        rivals = np.where(labels == best, second, first)
+        return np.where(np.isfinite(rivals), rivals, self.offset)
+
+    def _compute_logits(self, scores: Array, labels: npt.ArrayLike | None) -> Float64:
+        """Return the logits without competition."""
+        logits: Float64 = self.slope * np.asarray(scores, np.float64) + self.offset
         if self.label_offsets is not None:
             offsets = np.append(self.label_offsets, 0.0)  # the last one serves label -1
             if labels is not None:
                 logits = logits + offsets[np.asarray(labels)]
             elif logits.ndim == 2 and logits.shape[1] == len(self.label_offsets):
                 logits = logits + self.label_offsets
-        return _sigmoid(logits)
+        return logits
 
 
 def fit_calibration(pairs: ScoredPairs, *, n_labels: int | None = None, shrinkage: float = 1.0) -> Calibration:
@@ -134,6 +178,68 @@ def fit_calibration(pairs: ScoredPairs, *, n_labels: int | None = None, shrinkag
     slope = float(common[0]) / scale
     offsets = None if n_labels is None else label_offsets.astype(np.float32)
     return Calibration(slope, float(common[1]) - slope * center, offsets)
+
+
+def fit_competition(
+    calibration: Calibration, scores: Float32, labels: Int64, outcomes: Array, n_suggestions: int = 10
+) -> Calibration:
+    """Fit the weight of a row's best other label, and slope and offset with it, to suggestions.
+
+    Only the most probable labels of each row count, as they are suggested. Weight and slope are 0 or more, so that the
+    order of a row's labels stays. Outcomes are softened as those of `fit_calibration` are.
+
+    Parameters
+    ----------
+    calibration : Calibration
+    scores, labels, outcomes : (n, k) float32, int64, and 0 or 1
+        Best labels of rows outside the training data; label -1 pads rows.
+    n_suggestions : int, default 10
+        Number of labels of a row that count.
+
+    Returns
+    -------
+    Calibration
+        The same as before if all suggestions are right, or all wrong, or if the scores do not tell them apart.
+
+    Examples
+    --------
+    >>> scores, labels = np.tile([2.0, 1.0], (100, 1)), np.tile([0, 1], (100, 1))
+    >>> outcomes = np.tile([[1, 0], [1, 0], [1, 0], [0, 1]], (25, 1))  # one of two labels fits
+    >>> calibration = fit_competition(Calibration(1.0, 0.0), scores, labels, outcomes)
+    >>> calibration.predict_proba(scores[:1], labels[:1]).round(2)
+    array([[0.75, 0.25]])
+    """
+    from scipy.optimize import minimize
+
+    independent = replace(calibration, competition=0.0)
+    rivals = independent.find_rivals(labels, scores, labels)
+    logits = np.where(labels < 0, -np.inf, independent._compute_logits(scores, labels))
+    order = np.argsort(-logits, axis=1, kind="stable")[:, :n_suggestions]
+    logits, rivals, outcomes = (np.take_along_axis(table, order, axis=1) for table in (logits, rivals, outcomes))
+    is_label = np.isfinite(logits)
+    design = np.stack([logits[is_label], -rivals[is_label], np.ones(is_label.sum())], axis=1)
+    right = outcomes[is_label] > 0
+    n_right, n_wrong = right.sum(), (~right).sum()
+    if not (n_right and n_wrong):
+        return calibration
+    softened = np.where(right, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
+
+    def compute_loss(weights: Float64) -> tuple[float, Float64]:
+        z = design @ weights
+        loss = np.mean(np.logaddexp(0.0, z) - softened * z)
+        return float(loss), (_sigmoid(z) - softened) @ design / len(z)
+
+    bounds = [(0.0, None), (0.0, None), (None, None)]
+    slope, weight, constant = minimize(compute_loss, [1.0, 0.0, 0.0], jac=True, bounds=bounds, method="L-BFGS-B").x
+    if slope <= 0:
+        return calibration
+    offsets = calibration.label_offsets
+    return Calibration(
+        float(slope * calibration.slope),
+        float((slope - weight) * calibration.offset + constant),
+        None if offsets is None else (slope * offsets).astype(np.float32),
+        float(weight / slope),
+    )
 
 
 def sample_pairs(

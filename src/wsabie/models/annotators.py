@@ -19,7 +19,7 @@ from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource, ModalityName, Source
 from wsabie.io.regions import Region, RegionCrop, parse_region
-from wsabie.models.base.label_model import LabelModel
+from wsabie.models.base.label_model import Candidates, LabelModel
 from wsabie.models.loader import SavedModel, restore_model
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.rejects import Rejects
@@ -425,7 +425,7 @@ def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **options: 
     """
     width = len(options.get("candidates") or model.vocabulary_)
     labels, scores = model.rank(X, min(max(k, MIN_CANDIDATES), width), **options)
-    probabilities = model.calibration_.predict_proba(scores, labels)
+    probabilities = compute_probabilities(model, X, labels, scores, options.get("candidates"))
     is_above = (labels >= 0) & (probabilities >= least(labels))
     order = np.argsort(~is_above, axis=1, kind="stable")[:, :k]  # labels above the threshold first, in their order
     labels, scores, probabilities, is_above = (
@@ -433,3 +433,23 @@ def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **options: 
     )
     labels, scores = np.where(is_above, labels, -1), np.where(is_above, scores, 0).astype(np.float32)
     return labels, scores, np.where(is_above, probabilities, 0.0)
+
+
+def compute_probabilities(model: Any, X: Any, labels: Int64, scores: Float32, candidates: Candidates = None) -> Float64:
+    """Return the probabilities of ranked labels; the best labels of a row compete, ranked or not.
+
+    Parameters
+    ----------
+    model : LabelModel
+        Model with probabilities (`calibration_`).
+    X : (n_rows, n_features) array or sparse matrix
+    labels, scores : (n_rows, k) int64, float32
+        Result of `rank`.
+    candidates : list of label names or numbers, or None
+        Labels that the ranking was limited to.
+    """
+    n_best = min(MIN_CANDIDATES, len(model.vocabulary_))
+    is_partial = candidates is not None or labels.shape[1] < n_best
+    best = model.rank(X, n_best)[::-1] if model.calibration_.competition and is_partial else None
+    probabilities: Float64 = model.calibration_.predict_proba(scores, labels, best)
+    return probabilities

@@ -12,7 +12,7 @@ from wsabie.core.errors import InputError
 from wsabie.features.images.image_decoder import open_image_stream, read_header
 from wsabie.io.records import Item, ModalityName
 from wsabie.io.regions import ItemContent, RegionCrop, parse_region
-from wsabie.models.annotators import Annotator, ThresholdFunction, rank_above
+from wsabie.models.annotators import Annotator, ThresholdFunction, compute_probabilities, rank_above
 from wsabie.models.explanations import explain_picture
 from wsabie.server.limits.request_limits import ServiceLimits
 from wsabie.server.model_holder import ModelVersion
@@ -52,10 +52,9 @@ def rank_labels(
     n_ranked = min(k + version.n_redundant, len(options.get("candidates", version.names)))
     if min_precision is None:
         label_ids, scores = model.rank(X, n_ranked, **options)
-        calibration = getattr(model, "calibration_", None)  # without one there are no probabilities
         probabilities = np.full(scores.shape, None)
-        if calibration is not None:
-            probabilities = calibration.predict_proba(scores, label_ids)
+        if getattr(model, "calibration_", None) is not None:
+            probabilities = compute_probabilities(model, X, label_ids, scores, options.get("candidates"))
     else:
         thresholds = _find_thresholds(version, min_precision)
         label_ids, scores, probabilities = rank_above(model, X, n_ranked, thresholds, **options)

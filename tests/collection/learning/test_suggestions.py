@@ -149,6 +149,36 @@ def test_calibration_excludes_the_items_own_tags() -> None:
     assert of_others[0] != of_others[1]
 
 
+def test_tags_of_an_item_compete_with_its_suggestions(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    """One kind fits a drawing: a second one is no likelier once the first is a tag, or if only one is listed."""
+    opened, points = load_model(trained[0]), np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32)
+    assert opened.model.calibration_.competition > 0.1
+    points = np.pad(points, ((0, 0), (0, opened.model.dim - 2)))
+    ranker = LabelRanker(opened, opened.labels)
+    top = ranker.top(points, 3)
+    exclude = ranker.exclude_pairs(enumerate(top.labels[:, 0].tolist()), 50)
+    others = ranker.top(points, 2, exclude)
+    np.testing.assert_array_equal(others.labels, top.labels[:, 1:])
+    np.testing.assert_allclose(others.probabilities, top.probabilities[:, 1:])
+    np.testing.assert_allclose(ranker.top(points, 1).probabilities, top.probabilities[:, :1])
+    assert (np.diff(top.probabilities, axis=1) <= 0).all()
+
+
+def test_merged_labels_do_not_compete(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    """Two columns of one label count once, by the higher score."""
+    opened = load_model(trained[0])
+    points = np.random.default_rng(0).normal(size=(50, opened.model.dim)).astype(np.float32)
+    first, second, third = opened.labels.tolist()
+    merged = LabelRanker(opened, np.array([first, first, third])).top(points, 2)
+    separate = LabelRanker(opened, np.array([first, second, third])).top(points, 3)
+    is_merged_best = separate.labels[:, 0] != third
+    rows = np.flatnonzero(is_merged_best & (separate.labels[:, 1] == third))
+    assert 0 < len(rows) < 50
+    np.testing.assert_allclose(merged.probabilities[rows], separate.probabilities[rows, :2])
+    twins = np.flatnonzero(is_merged_best & (separate.labels[:, 1] != third))
+    assert (merged.probabilities[twins, 0] > separate.probabilities[twins, 0]).all()
+
+
 def test_most_items_of_another_domain_fit_no_tag(trained: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     """Flat colours are not computers, animals or people; drawings of these are. Of noise a model thinks anything."""
     import io

@@ -12,6 +12,7 @@ from wsabie.collection.annotations.training_examples import TrainingExamples, co
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection, lock_models
 from wsabie.collection.learning import feature_store
+from wsabie.collection.learning.model_fitting import fit_suggestions
 from wsabie.collection.learning.suggestions import LabelRanker
 from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions
@@ -145,7 +146,8 @@ def _calibrate(
     model = copy(loaded_model.model)
     stored_calibration: Calibration = model.calibration_
     try:
-        model.calibrate(X[rows], holdout.take(rows).read_columns(column_labels))
+        truth = holdout.take(rows).read_columns(column_labels)
+        fit_suggestions(model.calibrate(X[rows], truth), X[rows], truth)
     except InputError:
         return stored_calibration
     return model.calibration_ or stored_calibration

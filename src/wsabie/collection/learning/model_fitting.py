@@ -13,6 +13,8 @@ from wsabie.collection.learning.feature_store import FeatureStore, Resources
 from wsabie.collection.registry.model_registry import LoadedModel
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
+from wsabie.evaluation.calibration import fit_competition
+from wsabie.models.annotators import MIN_CANDIDATES
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.vocabulary.label_names import Vocabulary
 
@@ -124,6 +126,7 @@ def fit_model(
         progress=run.resources.progress,
         on_epoch=lambda stats: curve.add_point(stats.loss, stats.validation or 0.0),
     )
+    fit_suggestions(model, store.matrix(holdout.hashes)[0], truth)
     return FitResult(model, examples.labels[columns], len(train.hashes), curve)
 
 
@@ -157,7 +160,18 @@ def update_model(
             curve.add_point(model.history_[-1].loss, figure)
             if curve.best == epoch:
                 best = copy(model)
-    return FitResult(best.calibrate(X_holdout, truth), labels, len(rows), curve)
+    fit_suggestions(best.calibrate(X_holdout, truth), X_holdout, truth)
+    return FitResult(best, labels, len(rows), curve)
+
+
+def fit_suggestions(model: Wsabie, X: Matrix, Y: Matrix) -> None:
+    """Fit the probabilities of a model to its best labels of tagged held-out rows, which compete."""
+    rows = np.flatnonzero(np.diff((Y > 0).tocsr().indptr))
+    if model.calibration_ is None or not len(rows):
+        return
+    labels, scores = model.rank(X[rows], min(MIN_CANDIDATES, len(model.vocabulary_)))
+    outcomes = np.asarray((Y[rows] > 0)[np.arange(len(rows))[:, None], labels].todense())
+    model.calibration_ = fit_competition(model.calibration_, scores, labels, outcomes)
 
 
 def _select_holdout(examples: TrainingExamples) -> TrainingExamples:

@@ -45,7 +45,8 @@ class LabelRanker:
     """Ranker of a model's current labels by probability.
 
     A probability is a sigmoid of slope * score + offset + the label's offset: an inner product with a bias, so an exact
-    search finds the highest ones for any number of labels. `calibration` takes the place of the model's.
+    search finds the highest ones for any number of labels. Competition among the labels of an item keeps their order.
+    `calibration` takes the place of the model's.
     """
 
     def __init__(self, loaded_model: LoadedModel, labels_now: Int64, calibration: Calibration | None = None) -> None:
@@ -70,16 +71,28 @@ class LabelRanker:
 
     def top(self, points: Float32, k: int, exclude: Matrix | None = None, threads: int | None = None) -> TopLabels:
         """Return the k most probable labels of points, (n, dim)."""
+        ids = self._search(points, k, exclude, threads)
+        scores, columns = self._score(points, ids)
+        best = None
+        if self._calibration.competition and (exclude is not None or k == 1):
+            best = self._score(points, self._search(points, 2, None, threads))
+        probabilities = self._calibration.predict_proba(scores, columns, best)
+        is_empty = ids < 0
+        labels, scores = np.where(is_empty, -1, self.labels[ids]), np.where(is_empty, 0, scores).astype(np.float32)
+        return TopLabels(labels, scores, np.where(is_empty, 0.0, probabilities))
+
+    def _search(self, points: Float32, k: int, exclude: Matrix | None, threads: int | None) -> Int64:
+        """Return the positions of the k most probable labels of points; -1 pads rows with fewer."""
         n_candidates = min(k - 1 + self._most, len(self.labels)) or 1
         ids, _ = self._index.top_k(points, n_candidates, exclude=exclude, threads=threads)
         if self._most > 1:
             ids = _drop_repeated_labels(ids, self.labels)
-        ids = np.pad(ids[:, :k], ((0, 0), (0, max(0, k - ids.shape[1]))), constant_values=-1)
+        return np.pad(ids[:, :k], ((0, 0), (0, max(0, k - ids.shape[1]))), constant_values=-1)
+
+    def _score(self, points: Float32, ids: Int64) -> tuple[Float32, Int64]:
+        """Return the scores and columns of positions, column -1 for position -1."""
         scores = np.einsum("nd,nkd->nk", points, self._vectors[ids]) + self._bias[ids]
-        probabilities = self._calibration.predict_proba(scores, self.columns[ids])
-        is_empty = ids < 0
-        labels, scores = np.where(is_empty, -1, self.labels[ids]), np.where(is_empty, 0, scores).astype(np.float32)
-        return TopLabels(labels, scores, np.where(is_empty, 0.0, probabilities))
+        return scores, np.where(ids < 0, -1, self.columns[ids])
 
 
 def _drop_repeated_labels(ids: Int64, labels: Int64) -> Int64:

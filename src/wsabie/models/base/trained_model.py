@@ -52,6 +52,7 @@ class TrainedModelConfig:
     scaling: Method
     history: list[EpochStats]
     calibration: tuple[float, float] | None
+    competition: float = 0.0
 
 
 class FitOptions(TypedDict, total=False):
@@ -262,7 +263,8 @@ class TrainedModel(hyperparameters.TrainingParameters, LabelModel):
     def predict_proba(self) -> Callable[[Matrix], Float64]:
         """predict_proba(X): probability that each label is right, (n, n_labels); meant for blocks of rows.
 
-        A sigmoid of the score with an offset per label, fitted on the validation rows of `fit` (Platt scaling).
+        A sigmoid of the score with an offset per label, fitted on the validation rows of `fit` (Platt scaling). In
+        models of a collection the labels of a row compete.
 
         Raises
         ------
@@ -323,14 +325,16 @@ class TrainedModel(hyperparameters.TrainingParameters, LabelModel):
         hyperparameters.check_training(self._list_parameters())
 
     def _dump_config(self) -> JsonObject:
-        calibration = None
-        if self.calibration_ is not None and self.calibration_.label_offsets is not None:
-            calibration = [self.calibration_.slope, self.calibration_.offset]
+        fitted, calibration, competition = self.calibration_, None, {}
+        if fitted is not None and fitted.label_offsets is not None:
+            calibration = [fitted.slope, fitted.offset]
+            competition = {"competition": fitted.competition} if fitted.competition else {}
         return {
             **super()._dump_config(),
             "settings": self.settings_,
             "scaling": self.scaling_.method,
             "calibration": calibration,
+            **competition,
             "history": [stats.as_dict() for stats in self.history_],
         }
 
@@ -346,4 +350,4 @@ class TrainedModel(hyperparameters.TrainingParameters, LabelModel):
         self.history_, self.settings_, self.calibration_ = fields.history, config["settings"], None
         if fields.calibration is not None:
             offsets = check_array(tensors, "calibration/offsets", "float32", (len(self.vocabulary_),))
-            self.calibration_ = Calibration(*fields.calibration, offsets)
+            self.calibration_ = Calibration(*fields.calibration, offsets, fields.competition)
