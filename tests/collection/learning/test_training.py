@@ -1,6 +1,7 @@
 """Learning from decisions: models, corrections and suggestions."""
 
 import shutil
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,16 @@ from tests.collection.learning.conftest import OPTIONS, count_rows, in_use, tag_
 
 from picture_collections import suggested, tag
 from wsabie.collection.annotations.decisions import Decision, write_decisions
-from wsabie.collection.annotations.training_examples import HELD_OUT, read_examples
+from wsabie.collection.annotations.training_examples import HELD_OUT, TrainingExamples, read_examples
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection
 from wsabie.collection.labels import label_store
+from wsabie.collection.learning import training
+from wsabie.collection.learning.evaluation import evaluate_model
+from wsabie.collection.learning.feature_store import open_feature_store
+from wsabie.collection.learning.model_fitting import FitResult, TrainingPoint, fit_model
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.registry import model_registry
@@ -48,6 +53,41 @@ def test_first_model_is_corrected_and_undone(tagged: tuple[Collection, dict[int,
     assert in_use(collection) == first.model
     assert suggested(collection) != suggestions_before
     assert train_collection_model(collection, full=True, **OPTIONS).method == "full"
+
+
+def test_the_choice_of_the_epoch_does_not_flatter_the_figures(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each half of the held-out items is judged by a fit of the same items whose epoch the other half chose."""
+    monkeypatch.setattr(training, "MIN_HALF", 2)
+    _, rows_by_item = tag_odd_items(collection)
+    tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
+    fits: list[tuple[TrainingExamples, FitResult]] = []
+
+    def fit(examples: TrainingExamples, *rest: Any) -> FitResult:
+        fits.append((examples, fit_model(examples, *rest)))
+        return fits[-1][1]
+
+    monkeypatch.setattr(training, "fit_model", fit)
+    points: list[TrainingPoint] = []
+    result = train_collection_model(collection, **OPTIONS, watch=points.append)
+    assert len(points) == OPTIONS["epochs"]  # of the first fit alone
+    (examples, _), *halves = fits
+    train, holdout = (set(compress(examples.hashes, is_of)) for is_of in (~examples.is_holdout, examples.is_holdout))
+    assert len(halves) == 2
+    figures, seen = [], set[str]()
+    store = open_feature_store(collection, load_model_in_use(collection).extractor)
+    for half, fitted in halves:
+        chosen_by = set(compress(half.hashes, half.is_holdout))
+        assert set(compress(half.hashes, ~half.is_holdout)) == train
+        judged = examples.take([i for i, name in enumerate(examples.hashes) if name in holdout - chosen_by])
+        X, _ = store.matrix(judged.hashes)
+        means = evaluate_model(fitted.model, fitted.labels, X, judged).means
+        figures.append((means["p@1"], len(judged.hashes)))
+        seen |= chosen_by
+    assert seen == holdout
+    means, sizes = zip(*figures, strict=True)
+    assert result.figures["now"]["p@1"] == pytest.approx(np.average(means, weights=sizes), abs=1e-5)
 
 
 def test_both_models_are_evaluated_on_the_same_items(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:

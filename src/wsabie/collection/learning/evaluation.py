@@ -23,6 +23,7 @@ from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.evaluation.bootstrap import PairedDifference, paired_bootstrap
 from wsabie.evaluation.calibration import Calibration
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
+from wsabie.models.base.label_model import LabelModel
 
 FIGURES = ("MAP", "p@1", "p@5")
 Verdict = Literal["better", "worse", "alike"]
@@ -84,10 +85,10 @@ def read_features(
     return holdout.take(is_complete), [X[is_complete[is_stored]] for X, is_stored in matrices]
 
 
-def evaluate_model(loaded_model: LoadedModel, column_labels: Int64, X: Matrix, holdout: TrainingExamples) -> Evaluation:
+def evaluate_model(model: LabelModel, column_labels: Int64, X: Matrix, holdout: TrainingExamples) -> Evaluation:
     """Return the metrics of a model for each item; labels that it does not know rank last."""
     blocks = (
-        (lo, pool_scores_by_label(loaded_model.model.scores(X[lo : lo + _BLOCK]), column_labels, holdout.labels))
+        (lo, pool_scores_by_label(model.scores(X[lo : lo + _BLOCK]), column_labels, holdout.labels))
         for lo in range(0, X.shape[0], _BLOCK)
     )
     return evaluate_scores(blocks, holdout.Y, ks=(1, 5))
@@ -290,7 +291,7 @@ def compare_models(
     evaluations = []
     with progress.stage("judging", len(models), "models") as stage:
         for model, labels, X in zip(models, column_labels, rows, strict=True):
-            evaluations.append(evaluate_model(model, labels, X, holdout))
+            evaluations.append(evaluate_model(model.model, labels, X, holdout))
             stage.advance(1)
     return Comparison(
         items=evaluations[0].n_rows,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any, NamedTuple
 
+import numpy as np
 from sqlalchemy import update
 
 from wsabie.collection.annotations import training_examples
@@ -20,6 +21,7 @@ from wsabie.collection.registry import model_registry
 from wsabie.collection.registry.item_index import renew_indices
 from wsabie.collection.registry.thresholds import save_holdout_suggestions
 from wsabie.collection.scan.roots import read_modality
+from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.core.json_conversion import JsonObject
@@ -28,6 +30,10 @@ from wsabie.features.extractor_registry import create_extractor
 from wsabie.io.modalities import PICTURES
 
 MAX_EPOCHS = 10_000
+MIN_HALF = 20
+"""Tagged held-out items in each half for figures by `_Training.cross_fit`."""
+MAX_CROSS_FITTED = 1000
+"""Tagged held-out items up to which figures are estimated so; with more, the choice of the epoch hardly flatters."""
 
 
 class TrainingResult(NamedTuple):
@@ -141,7 +147,7 @@ def train_collection_model(
         fit = training.fit(dim)
         facts = training.collect_facts(fit)
         model = training.save_model(fit, facts)
-        figures = training.evaluate(model)
+        figures = training.evaluate(model, dim)
         facts["rejection_reason"] = "" if even_if_worse or parent is None else _explain_decline(figures, parent.id)
         inference = infer_suggestions(collection, model, InferenceOptions(run.resources))
         renew_indices(collection, model.path, progress)
@@ -215,8 +221,12 @@ class _Training(NamedTuple):
         model_id = model_registry.save_model(collection, fit.model, extractor, row, label_ids=label_ids)
         return model_registry.load_model(collection, model_id)
 
-    def evaluate(self, model: model_registry.LoadedModel) -> JsonObject:
-        """Return the metrics of a model and its predecessor on the same items; save its suggestions."""
+    def evaluate(self, model: model_registry.LoadedModel, dim: int) -> JsonObject:
+        """Return the metrics of a model and its predecessor on the same items; save its suggestions.
+
+        Both models were chosen by these items, so their difference is that of the models, and the level is estimated by
+        `cross_fit`.
+        """
         collection, examples = self.collection, self.examples
         models = [model] if self.parent is None else [model, self.parent]
         with begin_read(collection.engine) as connection:
@@ -230,13 +240,40 @@ class _Training(NamedTuple):
         suggestions = evaluation.score_suggestions(model, column_labels[0], rows[0], holdout)
         save_holdout_suggestions(model.path, suggestions)
         contestants = zip(models, column_labels, rows, strict=True)
-        now, *before = (evaluation.evaluate_model(*contestant, holdout) for contestant in contestants)
-        figures = {"items": now.n_rows, "labels": len(holdout.labels), "now": evaluation.summarize_metrics(now)}
+        now, *before = (evaluation.evaluate_model(m.model, labels, X, holdout) for m, labels, X in contestants)
+        level = self.cross_fit(dim, column_labels[0], rows[0], holdout) or evaluation.summarize_metrics(now)
+        figures = {"items": now.n_rows, "labels": len(holdout.labels), "now": level}
         if not before:
             return figures | {"before": None, "difference": None}
         differences = evaluation.compute_differences(now, before[0])
         difference = {name: difference._asdict() for name, difference in differences.items()}
-        return figures | {"before": evaluation.summarize_metrics(before[0]), "difference": difference}
+        level_before = {name: round(min(max(level[name] - gap.mean, 0.0), 1.0), 6) for name, gap in differences.items()}
+        return figures | {"before": level_before, "difference": difference}
+
+    def cross_fit(
+        self, dim: int, column_labels: Int64, X: Matrix, holdout: training_examples.TrainingExamples
+    ) -> dict[str, float] | None:
+        """Return the metrics of two more fits, each on the half of the bursts that did not choose its epoch.
+
+        None if there are too few held-out items for halves, or so many that the choice flatters little.
+        """
+        half_of_row = _assign_halves(holdout.leaders)
+        n_tagged = np.bincount(half_of_row[evaluation.find_tagged_rows(holdout)], minlength=2)
+        if n_tagged.min() < MIN_HALF or n_tagged.sum() > MAX_CROSS_FITTED:
+            return None
+        examples, evaluations = self.examples, []
+        for half in range(2):
+            rows = np.flatnonzero(~examples.is_holdout | (_assign_halves(examples.leaders) != half))
+            run = self.run._replace(watch=lambda _: None)
+            try:
+                fit = self._replace(examples=examples.take(rows), run=run).fit(dim)
+            except InputError:  # the half has no label that was learnt, or nothing but right ones
+                return None
+            judged = half_of_row == half
+            evaluations.append(evaluation.evaluate_model(fit.model, column_labels, X[judged], holdout.take(judged)))
+        sizes = [part.n_rows for part in evaluations]
+        parts = [evaluation.summarize_metrics(part) for part in evaluations]
+        return {name: round(float(np.average([part[name] for part in parts], weights=sizes)), 6) for name in parts[0]}
 
     def publish(self, model_id: int, facts: JsonObject, figures: JsonObject, by: str) -> None:
         """Complete the model's row and put it into use unless it is held back; `undo` reverts the use."""
@@ -249,6 +286,11 @@ class _Training(NamedTuple):
             change.connection.execute(statement)
             if not rejection:
                 model_registry.put_into_use(change, model_id)
+
+
+def _assign_halves(leaders: list[str]) -> Int64:
+    """Return the half, 0 or 1, of the burst of each item, (n,)."""
+    return np.array([int(leader[-1], 16) % 2 for leader in leaders], np.int64)
 
 
 def _read_examples(collection: Collection, person_weight: float) -> training_examples.TrainingExamples:
