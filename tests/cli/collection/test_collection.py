@@ -271,7 +271,7 @@ def test_init_skips_folder_names_listed_as_not_labels(init: Cli, birds: Path) ->
 def test_init_lists_folder_names_and_asks_for_exclusions(
     init: Cli, birds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wsabie.cli.collection.scans.is_at_terminal", lambda: True)
+    monkeypatch.setattr("wsabie.cli.collection.init.is_at_terminal", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO("odds\n"))
     message = " ".join(init(birds).err.split())
     assert "labels by the names of sub-folders: gull (2), odds (1), tern (1) (--not-labels NAME,NAME" in message

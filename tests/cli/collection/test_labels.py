@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from wsabie.cli.collection import label_actions
+from wsabie.cli.collection import labels as labels_command
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import format_current_time
@@ -189,7 +189,7 @@ def test_synonym_language_is_corrected(cli: Cli, photos: Path) -> None:
 def test_scores_are_rounded_down(capfd: pytest.CaptureFixture[str]) -> None:
     label = LabelCount(1, "gull", "", 0)
     for score, digits in [(0.699, "0.69"), (0.7, "0.70"), (0.29, "0.29"), (1.0, "1.00")]:
-        label_actions._show_proposal(1, MergeProposal(label, [label], score, []))
+        labels_command._show_proposal(1, MergeProposal(label, [label], score, []))
         assert f"  1. {digits}  gull" in capfd.readouterr().out
 
 

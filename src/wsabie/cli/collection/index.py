@@ -1,0 +1,28 @@
+"""`wsabie collection index`."""
+
+from typing import Literal
+
+from wsabie.cli import shared_options as shared
+from wsabie.cli.collection import CollectionOptions
+from wsabie.cli.framework import Report, command, option
+from wsabie.cli.output import TerminalProgress, out
+
+
+class ItemIndexOptions(CollectionOptions):
+    """Options of `wsabie collection index`."""
+
+    kind: Literal["ivf", "hnsw"] = option("ivf: small, made in seconds; hnsw: a graph, larger, made in minutes.", "ivf")
+    recall: shared.RecallTarget = 0.95
+
+
+@command("collection index photos", "collection index photos --kind hnsw")
+def index(options: ItemIndexOptions) -> Report:
+    """Make an approximate index of the items, for hundreds of thousands and more; `apply` makes it again."""
+    with options.open() as collection:
+        from wsabie.collection.registry.item_index import index_items
+
+        indexes = index_items(collection, kind=options.kind, recall=options.recall, progress=TerminalProgress())
+    yield indexes
+    for similarity, facts in indexes.items():
+        speed = f"{facts['milliseconds']:.2f} ms (exactly {facts['exact_milliseconds']:.2f})"
+        out.print(f"by {similarity}: recall@10 {facts['recall@10']:.3f}, {speed}, {facts['bytes'] / 1e6:.1f} MB")
