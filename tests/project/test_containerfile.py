@@ -39,6 +39,14 @@ def test_it_does_not_run_as_root() -> None:
     assert int(group) > 999
 
 
+def test_compiled_kernels_lie_where_its_user_can_read_and_write() -> None:
+    """numba takes a cache only from a folder that it can write, so one in site-packages would serve root alone."""
+    [line] = [line for line in LINES if line.startswith("RUN ") and " demo " in line]
+    assert 'NUMBA_CACHE_DIR="$PWD/cache" wsabie demo' in line
+    assert line.endswith("chmod -R a+rwX cache")
+    assert f"NUMBA_CACHE_DIR={instruction('WORKDIR')}/cache" in instruction("ENV").split()
+
+
 def test_the_context_is_what_is_copied() -> None:
     assert instruction("COPY") == "dist dist"
     assert (ROOT / ".containerignore").read_text(encoding="utf-8") == "*\n!dist/*.whl\n"
