@@ -74,6 +74,13 @@ def test_rows_of_photos_are_split_by_burst(cli: Cli, tmp_path: Path) -> None:
         assert ("bursts of near-copies" in result.err.replace("\n", " ")) == (option != ("--by", "row"))
         n_parted = len(list_parted(tmp_path / f"{number}"))
         assert n_parted > 15 if option == ("--by", "row") else n_parted <= 1  # a copy may have a low cosine
+    compared = cli("compare", rows, "--models", "nearest", "--threads", 1, "--json")
+    assert compared.code == 0, compared.err
+    assert "bursts of near-copies" in compared.err.replace("\n", " ")
+    assert compared.json["models"][0]["metrics"]["p@1"] < 0.5  # by chance .17, with near-copies in the training .9
+    tuned = cli("tune", rows, "--kind", "one-vs-rest", "--out", tmp_path / "tuned", "--trials", 2, "--threads", 1)
+    assert tuned.code == 0, tuned.err
+    assert "bursts of near-copies" in tuned.err.replace("\n", " ")
     again = cli("split", tmp_path / "1" / "train.parquet", "--by", "burst", "--out", tmp_path / "again")
     assert again.code == 0, again.err  # the parts still know their nearness
     components = tmp_path / "components.parquet"

@@ -240,7 +240,7 @@ def _extract_sides(
     """Extract training, validation and test rows with the same columns; also return the extractor."""
 
     from wsabie.io.alignment import align_table
-    from wsabie.workflows.data_splits import split_rows
+    from wsabie.workflows.data_splits import group_bursts, split_rows
 
     seed = options.seed or 0
     choose_sides = partial(split_rows, by=options.by, valid=0.1, test=0.1 if test is None else 0.0, seed=seed)
@@ -248,7 +248,11 @@ def _extract_sides(
         if test is not None and not inputs.is_table(test):
             modality = f"the training data are rows of features and the test data {test.modality}"
             raise InputError(f"{modality}; give the same kind")
-        rows, sides, extractor = data, choose_sides(data), None
+        rows, grouped, extractor = data, data, None
+        if options.by == "auto" and rows.near_equality is not None:
+            grouped, n_bursts = group_bursts(rows)
+            inputs.report_bursts(n_bursts)
+        sides = choose_sides(grouped)
     else:
         from wsabie.features.extractor_registry import create_extractor
         from wsabie.workflows.report.report_input import extract_split

@@ -108,6 +108,7 @@ def _tune_model(options: TuneOptions) -> Report:
         result = tune_model(source, valid, test, plan, recipe, run)
     if result.test_table is not None:
         inputs.report_unknown_labels(result.test_table, options.test)
+    inputs.report_bursts(result.facts.get("bursts", 0))
     yield from _report_result(options, result, "validation rows", f"annotate {quote_path(recipe.model)} NEW_DATA")
 
 
