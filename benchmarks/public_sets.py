@@ -1,45 +1,85 @@
-"""Public multi-label sets of the Extreme Classification repository: our estimators, Omikuji, and published figures.
+"""Public multi-label sets: our estimators, Omikuji, and the Extreme Classification repository's published figures.
 
-`python -m benchmarks.public_sets bibtex --data FOLDER` (Mulan's `bibtex-train.arff.gz`, `bibtex-test.arff.gz` and
-`bibtex.xml`). Omikuji runs in an environment of its own (`benchmarks/peers/README.md`). Systems that have a space get
-the same number of trials; validation is the last tenth of the training rows, shuffled by seed 0, and nDCG@5 chooses.
-The first setting (defaults; of Omikuji Bonsai) and the chosen one are then trained on all training rows; the test is
-read once.
+`python -m benchmarks.public_sets SET --data FOLDER`; `SETS` lists the sets and their files. Omikuji runs in an
+environment of its own (`benchmarks/peers/README.md`). Systems that have a space get the same number of trials;
+validation is the last tenth of the training rows, shuffled by seed 0, and nDCG@10 chooses. The first setting (defaults;
+of Omikuji Bonsai) and the chosen one are then trained on all training rows with each seed, and rank the test rows.
+Differences are those of the mean of a row over seeds, with 95 % intervals of the paired bootstrap over test rows.
 """
 
 import argparse
+import gzip
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import vstack
+from scipy.sparse import csr_matrix, vstack
 
 from benchmarks.machine import machine
 from benchmarks.peers import environments
 from benchmarks.peers.protocol import ask
 from benchmarks.peers.spaces import SPACES, STARTS, Space, draw_setting, log_integer, log_uniform, one_of, uniform
+from wsabie.core.arrays import Float64, Matrix
 from wsabie.evaluation.bootstrap import paired_bootstrap
 from wsabie.evaluation.metrics import compute_propensities
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 from wsabie.io.data_sources import open_source
-from wsabie.io.records import FeatureTable, count_labels
+from wsabie.io.records import FeatureTable
+from wsabie.models.base.label_matrix import count_label_rows
 
 RESULTS = Path(__file__).resolve().parent / "results"
-PEER = "Omikuji, best setting"
-KS = (1, 3, 5)
-TIMEOUT = 600.0
+OURS = ("AutoRanker, defaults", "Wsabie, defaults")
+KS = (1, 3, 5, 10)
+METRICS = ("p@1", "ndcg@10", "MAP")
+"""Metrics whose differences have an interval."""
+TIMEOUT = 900.0
+
+
+def _read_table(file: Path) -> tuple[Matrix, Matrix]:
+    table = open_source(file)
+    if not isinstance(table, FeatureTable):
+        raise SystemExit(f"{file} holds no rows of features")
+    return table.X.tocsr(), csr_matrix(table.Y > 0)
+
+
+def _read_documents(file: Path) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """Read texts and their subjects; a tenth is the test, and words are those of two training documents or more."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.preprocessing import MultiLabelBinarizer
+
+    with gzip.open(file, "rt") as lines:
+        pairs = [line.rstrip("\n").split("\t") for line in lines]
+    texts, subjects = zip(*((text, names.split()) for text, names in pairs if names.split()), strict=True)
+    Y = csr_matrix(MultiLabelBinarizer(sparse_output=True).fit_transform(subjects))
+    order = np.random.default_rng(0).permutation(len(texts))
+    test, train = np.split(order, [len(texts) // 10])
+    words = CountVectorizer(min_df=2, max_df=0.5).fit([texts[row] for row in train])
+    train_X, test_X = (words.transform([texts[row] for row in rows]).astype(np.float32) for rows in (train, test))
+    return train_X, Y[train], test_X, Y[test]
 
 
 class PublicSet(NamedTuple):
-    """Files of the training and test rows, and the page's figures: P@1, P@3, P@5 in percent, None where not known."""
+    """Files of the training and test rows, or of documents, and published P@1, P@3, P@5 in percent (None: unknown)."""
 
-    files: tuple[str, str]
+    files: tuple[str, ...]
     published: dict[str, tuple[float, float | None, float | None]]
+
+    def read(self, data: Path) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        """Return rows and labels for training, and those of the test."""
+        if len(self.files) == 1:
+            return _read_documents(data / self.files[0])
+        train, test = (_read_table(data / file) for file in self.files)
+        return *train, *test
 
 
 SETS = {
+    "corel5k": PublicSet(("Corel5k-train-sparse.arff", "Corel5k-test-sparse.arff"), {}),
+    "subjects_gnd": PublicSet(("tib-core-dev-en.tsv.gz",), {}),
+    "subjects_tib": PublicSet(("dev-en.tsv.gz",), {}),
     "bibtex": PublicSet(
         ("bibtex-train.arff.gz", "bibtex-test.arff.gz"),
         {
@@ -49,17 +89,22 @@ SETS = {
             "1-vs-All": (62.62, 39.09, 28.79),
             "WSABIE": (54.78, 32.39, 23.98),
         },
-    )
+    ),
 }
 
 
 class System(NamedTuple):
-    """Environment and adapter, the setting to start with, the space of the others (empty: no trials), its title."""
+    """Environment and adapter, the setting to start with, the space of the others (empty: no trials), its title.
+
+    A system that draws nothing has one run. One for few labels, or for many, is left out of the other sets.
+    """
 
     environment: str
     start: dict[str, Any]
     space: Space
     title: str = "defaults"
+    is_random: bool = True
+    is_for: Callable[[int], bool] = lambda n_labels: True
 
 
 SYSTEMS = {
@@ -74,9 +119,25 @@ SYSTEMS = {
             "epochs": log_integer(5, 60),
         },
     ),
-    "Fusion": System("estimators", {"estimator": "Fusion"}, {}),
+    "Wsabie300": System(
+        "estimators", {"estimator": "Wsabie", "dim": 300}, {}, "300 dimensions", is_for=lambda n_labels: n_labels > 1000
+    ),
+    "Fusion": System("estimators", {"estimator": "Fusion"}, {}, is_for=lambda n_labels: n_labels <= 1000),
     "AutoRanker": System("estimators", {"estimator": "AutoRanker"}, {}),
-    "OneVsRest": System("estimators", {"estimator": "OneVsRest"}, {"C": log_uniform(0.3, 30.0)}),
+    "NearestMean": System(
+        "estimators", {"estimator": "NearestMean"}, {"scaling": one_of("tfidf", "auto", None)}, is_random=False
+    ),
+    "Ridge": System("estimators", {"estimator": "Ridge"}, {"penalty": log_uniform(0.5, 30.0)}, is_random=False),
+    "NearestNeighbours": System(
+        "estimators", {"estimator": "NearestNeighbours", "k": 50}, {"k": log_integer(5, 200)}, "k=50", is_random=False
+    ),
+    "OneVsRest": System(
+        "estimators",
+        {"estimator": "OneVsRest"},
+        {"C": log_uniform(0.3, 30.0)},
+        is_random=False,
+        is_for=lambda n_labels: n_labels <= 1000,
+    ),
     "Omikuji": System("omikuji", STARTS["omikuji"], SPACES["omikuji"], "Bonsai"),
 }
 
@@ -85,11 +146,11 @@ class Study:
     """Runs of a set, in the files of a temporary folder."""
 
     def __init__(self, name: str, data: Path, folder: Path, threads: int) -> None:
-        train, test = (_read_table(data / file) for file in SETS[name].files)
-        order = np.random.default_rng(0).permutation(len(train))
-        self.X, self.Y = vstack([train.X[order], test.X]).tocsr(), vstack([train.Y[order] > 0, test.Y > 0]).tocsr()
-        self.n_train, self.n = len(train), len(train) + len(test)
-        self.propensities = compute_propensities(count_labels(train), len(train))
+        train_X, train_Y, test_X, test_Y = SETS[name].read(data)
+        self.n_train, self.n = train_X.shape[0], train_X.shape[0] + test_X.shape[0]
+        order = np.random.default_rng(0).permutation(self.n_train)
+        self.X, self.Y = vstack([train_X[order], test_X]).tocsr(), vstack([train_Y[order], test_Y]).tocsr()
+        self.propensities = compute_propensities(count_label_rows(train_Y), self.n_train)
         self.folder, self.threads = folder, threads
         np.savez(
             folder / "rows.npz",
@@ -102,7 +163,7 @@ class Study:
         )
 
     def choose_setting(self, name: str, trials: int) -> tuple[int, dict[str, Any]]:
-        """Return the trial with the best nDCG@5 on validation rows, and its setting."""
+        """Return the trial with the best nDCG@10 on validation rows, and its setting."""
         system = SYSTEMS[name]
         settings = [system.start]
         settings += [system.start | draw_setting(system.space, name, trial) for trial in range(1, trials)]
@@ -110,13 +171,13 @@ class Study:
         figures = []
         for trial, params in enumerate(settings):
             evaluation, _ = self.run(name, params, (0, n_fit), (n_fit, self.n_train))
-            figures.append(evaluation.means["ndcg@5"])
-            print(f"{name} trial {trial}: nDCG@5 {figures[-1]:.4f} {params}", flush=True)
+            figures.append(evaluation.means["ndcg@10"])
+            print(f"{name} trial {trial}: nDCG@10 {figures[-1]:.4f} {params}", flush=True)
         best = int(np.argmax(figures))
         return best, settings[best]
 
     def run(
-        self, name: str, params: dict[str, Any], fit: tuple[int, int], judged: tuple[int, int]
+        self, name: str, params: dict[str, Any], fit: tuple[int, int], judged: tuple[int, int], seed: int = 0
     ) -> tuple[Evaluation, dict[str, Any]]:
         """Train on the rows of `fit`, and evaluate those of `judged`."""
         scores_file = self.folder / "scores.npy"
@@ -129,7 +190,7 @@ class Study:
             "fit_rows": [*fit, 1],
             "judge_rows": [*judged, 1],
             "threads": self.threads,
-            "seed": 0,
+            "seed": seed,
             "scores": str(scores_file),
         }
         environment = SYSTEMS[name].environment
@@ -141,61 +202,81 @@ class Study:
         return evaluation, _summarize(answer.best, answer.notes)
 
 
+COSTS = ("train_s", "cpu_s", "peak_mb", "model_mb")
+
+
 def _summarize(figures: dict[str, Any], notes: dict[str, Any]) -> dict[str, Any]:
     """Return times and sizes of a run."""
     summary = {"train_s": figures["spent_s"], "cpu_s": figures["spent_cpu_s"], "peak_mb": figures["peak_rss"] / 1e6}
     return summary | {"model_mb": notes["model_bytes"] / 1e6, "notes": notes}
 
 
-def _read_table(file: Path) -> FeatureTable:
-    table = open_source(file)
-    if not isinstance(table, FeatureTable):
-        raise SystemExit(f"{file} holds no rows of features")
-    return table
-
-
-def measure_set(name: str, study: Study, trials: int) -> dict[str, Any]:
-    """Train and evaluate all systems; schema 1."""
-    evaluations: dict[str, Evaluation] = {}
+def measure_set(name: str, study: Study, trials: int, seeds: int) -> dict[str, Any]:
+    """Train and evaluate all systems; schema 2."""
+    figures: dict[str, dict[str, Float64]] = {}
     systems: dict[str, dict[str, Any]] = {}
     train, test = (0, study.n_train), (study.n_train, study.n)
     for system, facts in SYSTEMS.items():
+        if not facts.is_for(study.Y.shape[1]):
+            continue
         environments.ensure(facts.environment)
-        settings = {f"{system}, {facts.title}": (0, facts.start)}
-        if facts.space:
+        settings = {f"{facts.start.get('estimator', system)}, {facts.title}": (0, facts.start)}
+        if facts.space and trials > 1:
             settings[f"{system}, best setting"] = study.choose_setting(system, trials)
         for title, (trial, params) in settings.items():
-            evaluations[title], costs = study.run(system, params, train, test)
-            systems[title] = {"trial": trial, "params": params, "metrics": evaluations[title].means, **costs}
-            print(title, {key: round(value, 4) for key, value in evaluations[title].means.items()}, flush=True)
-    for title, evaluation in evaluations.items():
-        gap = paired_bootstrap(evaluation.per_row["ndcg@5"], evaluations[PEER].per_row["ndcg@5"])
-        systems[title]["ndcg@5_minus_peer"] = gap._asdict()
+            runs = [study.run(system, params, train, test, seed) for seed in range(seeds if facts.is_random else 1)]
+            evaluations, costs = zip(*runs, strict=True)
+            figures[title] = {
+                metric: np.mean([evaluation.per_row[metric] for evaluation in evaluations], axis=0)
+                for metric in METRICS
+            }
+            metrics = {key: np.array([evaluation.means[key] for evaluation in evaluations]) for key in runs[0][0].means}
+            systems[title] = {
+                "trial": trial,
+                "params": params,
+                "runs": len(runs),
+                "kinds": [cost["notes"].get("kind", system) for cost in costs],
+                "metrics": {key: float(values.mean()) for key, values in metrics.items()},
+                "deviations": {key: float(values.std()) for key, values in metrics.items()},
+                **{key: float(np.median([cost[key] for cost in costs])) for key in COSTS},
+            }
+            print(title, {key: round(value, 4) for key, value in systems[title]["metrics"].items()}, flush=True)
+    for ours in OURS:
+        for title in systems.keys() - {ours}:
+            systems[title][f"{ours} minus it"] = {
+                metric: paired_bootstrap(figures[ours][metric], figures[title][metric])._asdict() for metric in METRICS
+            }
     sizes = {"train": study.n_train, "test": study.n - study.n_train, "labels": study.Y.shape[1]}
     return {
-        "schema": 1,
+        "schema": 2,
         "set": name,
         **sizes,
         "features": study.X.shape[1],
         "trials": trials,
+        "seeds": seeds,
+        "commit": _find_commit(),
         "machine": machine(study.threads),
         "systems": systems,
         "published": SETS[name].published,
     }
 
 
+def _find_commit() -> str:
+    root = Path(__file__).resolve().parents[1]
+    command = ["git", "log", "-1", "--format=%h", "--", "src/wsabie"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def format_markdown(result: dict[str, Any]) -> str:
     """Format the table of a set for the documentation."""
-    metrics = [f"{kind}@{k}" for kind in ("p", "ndcg", "psp") for k in KS if (kind, k) != ("ndcg", 1)]  # p@1 again
+    metrics = ["p@1", "p@3", "p@5", "psp@1", "psp@5", "ndcg@10", "MAP"]
     headers = [name.replace("p@", "P@").replace("psP", "PSP").replace("ndcg", "nDCG") for name in metrics]
-    headers = ["system", *headers, "nDCG@5 minus Omikuji's best", "train s", "CPU s", "peak MB", "model MB"]
+    headers = ["system", *headers, *(f"{ours.split(',')[0]} minus it" for ours in OURS), "CPU s", "model MB"]
     lines = [f"| {' | '.join(headers)} |", f"|{'---|' * len(headers)}"]
     for title, system in result["systems"].items():
-        gap = system["ndcg@5_minus_peer"]
-        interval = f"{100 * gap['mean']:+.1f} ({100 * gap['low']:+.1f} to {100 * gap['high']:+.1f})"
         cells = [title, *(f"{100 * system['metrics'][metric]:.1f}" for metric in metrics)]
-        cells += ["" if title == PEER else interval]
-        cells += [f"{system[fact]:.1f}" for fact in ("train_s", "cpu_s", "peak_mb", "model_mb")]
+        cells += [_format_gap(system.get(f"{ours} minus it")) for ours in OURS]
+        cells += [f"{system[fact]:.1f}" for fact in ("cpu_s", "model_mb")]
         lines.append(f"| {' | '.join(cells)} |")
     for title, figures in result["published"].items():
         cells = ["" if value is None else f"{value:.1f}" for value in figures]
@@ -204,17 +285,26 @@ def format_markdown(result: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _format_gap(differences: dict[str, dict[str, float]] | None) -> str:
+    """Format a difference in nDCG@10 with its interval, in percent."""
+    if differences is None:
+        return ""
+    mean, low, high = (100 * differences["ndcg@10"][key] for key in ("mean", "low", "high"))
+    return f"{mean:+.1f} ({low:+.1f} to {high:+.1f})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("set", choices=SETS)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--trials", type=int, default=20, help="settings tried per system (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=5, help="trainings of a chosen setting (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder (default: %(default)s)")
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
         study = Study(options.set, options.data, Path(folder), options.threads)
-        result = measure_set(options.set, study, options.trials)
+        result = measure_set(options.set, study, options.trials, options.seeds)
     stem = options.results / f"public-{options.set}"
     stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
     stem.with_suffix(".md").write_text(format_markdown(result))

@@ -8,10 +8,11 @@ def train(run: Run) -> None:
     """Train once and rank; `params["estimator"]` is the name, the others are its parameters."""
     options = dict(run.params)
     build = getattr(wsabie, options.pop("estimator"))
-    options["threads"] = run.threads
+    names = build().get_params(deep=False)
+    options |= {name: value for name, value in (("threads", run.threads), ("seed", run.seed)) if name in names}
     with run.measure_separately("compile_s"):
-        build(**options, seed=run.seed).fit(run.X[:512], run.y[:512]).scores(run.judge_X[:1])
-    model = build(**options, seed=run.seed)
+        build(**options).fit(run.X[:128], run.y[:128]).scores(run.judge_X[:1])
+    model = build(**options)
     with run.training():
         model.fit(run.X, run.y)
     run.note(model_bytes=model.n_bytes, kind=getattr(model, "best_", model).kind)
