@@ -267,7 +267,7 @@ class _Training(NamedTuple):
             run = self.run._replace(watch=lambda _: None)
             try:
                 fit = self._replace(examples=examples.take(rows), run=run).fit(dim)
-            except InputError:  # the half has no label that was learnt, or nothing but right ones
+            except InputError:  # the half has no label that was learned, or nothing but right ones
                 return None
             judged = half_of_row == half
             evaluations.append(evaluation.evaluate_model(fit.model, column_labels, X[judged], holdout.take(judged)))
