@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wsabie.cli import collection, data, models, serve
+from wsabie.cli import collection, data, models, service
 from wsabie.cli.error_messages import WRITING_FAILED, discard_output, explain_error, ignore_full_standard_error
 from wsabie.cli.framework import CommandEntry, GroupedCommands
 from wsabie.cli.output import INTERRUPTED, InterruptExit, print_error, show_log_as_notes
@@ -110,7 +110,7 @@ def _make_application() -> typer.Typer:
     group = make_group(name="collection", cls=GroupedCommands, help=text)
     _register_commands(group, _COLLECTION_COMMANDS, _import_modules(collection))
     app.add_typer(group, rich_help_panel="Everyday")
-    _register_commands(app, _COMMANDS, [serve, *_import_modules(data), *_import_modules(models)])
+    _register_commands(app, _COMMANDS, chain(*map(_import_modules, (data, models, service))))
     return app
 
 

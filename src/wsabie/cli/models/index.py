@@ -1,13 +1,16 @@
 """`wsabie index`: an index of a model's labels."""
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.framework import JsonObject, Report, command, option
 from wsabie.cli.inputs import load_annotator, read_model_rows
 from wsabie.cli.output import out, print_note, show_table
 from wsabie.cli.shared_options import DataOptions, Model, RecallTarget, SeededThreadOptions
 from wsabie.core.errors import require
+
+if TYPE_CHECKING:
+    from wsabie.models.annotators import Annotator
 
 
 class IndexOptions(DataOptions, SeededThreadOptions):
@@ -60,3 +63,13 @@ def _format_gain(facts: JsonObject, requested_recall: float) -> str:
         quality = "the same answer as of an exact search"
     speed = f"1/{speedup:.1f} of" if speedup >= 1 else f"{1 / max(speedup, 1e-9):.1f} times"
     return f"{quality} in {speed} the exact time, {facts['bytes'] / 1e6:.1f} MB; annotate --exact goes without"
+
+
+def renew_label_index(annotator: "Annotator", folder: Path) -> None:
+    """Renew the index of the folder, which holds the old labels."""
+    from wsabie.models.index_files import renew_index
+
+    index = renew_index(annotator, folder)
+    if index is not None:
+        recall = f"recall@10 {index.recall:.3f} ({index.target_recall:g} was asked for)"
+        print_note(f"the index of its labels ({index.kind}) was made again: {recall}")

@@ -1,18 +1,18 @@
-"""`wsabie update` and `wsabie edit`: changes of a saved model."""
+"""`wsabie update`."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from wsabie.cli.estimator_options import Replay
-from wsabie.cli.framework import Report, argument, command, option
+from wsabie.cli.framework import Report, command, option
 from wsabie.cli.inputs import count_training_rows, load_annotator, read_model_rows
+from wsabie.cli.models.index import renew_label_index
 from wsabie.cli.output import TerminalProgress, format_count, print_note, show_table
-from wsabie.cli.shared_options import Data, DataOptions, Model, OutputOptions, ThreadOptions
-from wsabie.core.errors import InputError, require
+from wsabie.cli.shared_options import Data, DataOptions, Model, ThreadOptions
+from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
-    from wsabie.models.annotators import Annotator
+    pass
 
 _REPORT_FIELDS = {
     "rows": "rows", "new labels": "new_labels", "MAP": "map", "p@1": "p_at_1", "ECE": "ece",
@@ -63,7 +63,7 @@ def update(options: UpdateOptions) -> Report:
         resources = options.resources(rejects=rejects, keep_labels=True)
         rows = read_model_rows(options, annotator, data, resources)
         reports = update_model(annotator, rows, folder, **options.pick("step", "epochs"), progress=TerminalProgress())
-        _renew_index(annotator, folder)
+        renew_label_index(annotator, folder)
     yield {"model": folder, "steps": reports, "skipped": len(rejects)}
     lines = [[_format_field(report.get(name)) for name in _REPORT_FIELDS.values()] for report in reports]
     show_table(f"{folder}, as rows came", list(_REPORT_FIELDS), lines)
@@ -86,54 +86,3 @@ def _format_field(value: object) -> str | int:
     if value is None or value == "":
         return "-"
     return f"{value:.3f}" if isinstance(value, float) else value if isinstance(value, int) else str(value)
-
-
-def _renew_index(annotator: "Annotator", folder: Path) -> None:
-    """Renew the index of the folder, which holds the old labels."""
-    from wsabie.models.index_files import renew_index
-
-    index = renew_index(annotator, folder)
-    if index is not None:
-        recall = f"recall@10 {index.recall:.3f} ({index.target_recall:g} was asked for)"
-        print_note(f"the index of its labels ({index.kind}) was made again: {recall}")
-
-
-class EditOptions(OutputOptions):
-    """Options of `wsabie edit`."""
-
-    model: Model
-    action: Literal["rename", "merge", "remove"] = argument("Change of the labels.", metavar="rename|merge|remove")
-    names: list[str] = argument("rename OLD NEW; merge INTO OTHER ...; remove LABEL ...", metavar="LABEL...")
-
-
-@command("edit birds rename robbin robin", "edit birds merge sea ocean sea-side", locks_model=True)
-def edit(options: EditOptions) -> Report:
-    """Rename, merge or remove labels of a model; the ids of labels stay."""
-    from wsabie.workflows.model_updates import require_updatable
-
-    folder, action, names = options.model, options.action, options.names
-    annotator = load_annotator(folder)
-    model = require_updatable(annotator, folder)
-    if action == "rename":
-        require(len(names) == 2, "rename takes two names, the old and the new one: wsabie edit MODEL rename OLD NEW")
-        model.rename_label(*names)
-        change = f"{names[0]!r} is called {names[1]!r}"
-    elif action == "merge":
-        if len(names) < 2:
-            raise InputError("merge takes two names or more, the first stays: wsabie edit MODEL merge INTO OTHER ...")
-        model.merge_labels(names[0], names[1:])
-        change = f"{_format_labels(names[1:])} went into {names[0]!r}"
-    else:
-        model.remove_labels(names)
-        change = f"{_format_labels(names)} removed"
-    n_labels = len(model.vocabulary_.active_ids())
-    replace(annotator, facts={**annotator.facts, "labels": n_labels}).save(folder)
-    _renew_index(annotator, folder)
-    yield {"model": folder, "action": action, "labels": n_labels}
-    print_note(f"{change}: {format_count(n_labels, 'label')} in {folder} now")
-
-
-def _format_labels(names: list[str]) -> str:
-    """Format the first labels and the number of others."""
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return ", ".join(map(repr, names[:3])) + more

@@ -79,7 +79,16 @@ class ImageFeatureExtractor(FeatureExtractor):
             yield ImageView(decoded, crop)
 
     def read_time(self, item: Item) -> str | None:
-        """Return the time that the source states, else the capture time in the file."""
+        """Return the time that the source states, else the capture time in the file.
+
+        Parameters
+        ----------
+        item : Item
+
+        Returns
+        -------
+        str or None
+        """
         return item.time or read_capture_time(item.full_content, max_pixels=self.max_pixels)
 
     def check(self) -> None:
