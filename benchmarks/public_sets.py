@@ -142,6 +142,10 @@ SYSTEMS = {
 }
 
 
+class RunError(Exception):
+    """A system that failed or took too long."""
+
+
 class Study:
     """Runs of a set, in the files of a temporary folder."""
 
@@ -170,7 +174,12 @@ class Study:
         n_fit = self.n_train - self.n_train // 10
         figures = []
         for trial, params in enumerate(settings):
-            evaluation, _ = self.run(name, params, (0, n_fit), (n_fit, self.n_train))
+            try:
+                evaluation, _ = self.run(name, params, (0, n_fit), (n_fit, self.n_train))
+            except RunError as error:  # Omikuji panics at some settings
+                print(error, flush=True)
+                figures.append(-1.0)
+                continue
             figures.append(evaluation.means["ndcg@10"])
             print(f"{name} trial {trial}: nDCG@10 {figures[-1]:.4f} {params}", flush=True)
         best = int(np.argmax(figures))
@@ -196,7 +205,7 @@ class Study:
         environment = SYSTEMS[name].environment
         answer = ask(environment, environments.interpreter(environment), job, TIMEOUT)
         if answer.status != "ok" or answer.best is None:
-            raise SystemExit(f"{name} {params}: {answer.status}, {answer.message}")
+            raise RunError(f"{name} {params}: {answer.status}, {answer.message[-200:]}")
         Y = self.Y[judged[0] : judged[1]]
         evaluation = evaluate_scores([(0, np.load(scores_file))], Y, ks=KS, propensities=self.propensities)
         return evaluation, _summarize(answer.best, answer.notes)
@@ -224,7 +233,11 @@ def measure_set(name: str, study: Study, trials: int, seeds: int) -> dict[str, A
         if facts.space and trials > 1:
             settings[f"{system}, best setting"] = study.choose_setting(system, trials)
         for title, (trial, params) in settings.items():
-            runs = [study.run(system, params, train, test, seed) for seed in range(seeds if facts.is_random else 1)]
+            try:
+                runs = [study.run(system, params, train, test, seed) for seed in range(seeds if facts.is_random else 1)]
+            except RunError as error:
+                print(error, flush=True)
+                continue
             evaluations, costs = zip(*runs, strict=True)
             figures[title] = {
                 metric: np.mean([evaluation.per_row[metric] for evaluation in evaluations], axis=0)
