@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wsabie.collection.db.journal import begin_entry, undo_entry
 from wsabie.collection.folder.collection import Collection, open_collection
-from wsabie.collection.labels import label_list, label_store
+from wsabie.collection.labels import label_edits, label_list, label_store
 
 EDITOR = "cain"
 STEPS = 3
@@ -38,10 +38,10 @@ def _do(collection: Collection, number: int, step: int) -> None:
         with begin_entry(collection.engine, EDITOR, "labels", line_of(number, 0)) as change:
             label_store.ensure_labels(change, [f"edit {number}", "all of them"])
     elif step == 1:
-        label_list.edit_label(collection, f"edit {number}", EDITOR, name=f"new {number}")
+        label_edits.edit_label(collection, f"edit {number}", EDITOR, name=f"new {number}")
     elif number % 2:
         new, of_all = label_list.find_label_ids(collection, [f"new {number}", "all of them"])
-        label_list.merge_labels(collection, [new], of_all, EDITOR)
+        label_edits.merge_labels(collection, [new], of_all, EDITOR)
     else:
         undo_entry(collection.engine, by=EDITOR)
 

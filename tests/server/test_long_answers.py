@@ -37,13 +37,13 @@ def test_files_removed_during_a_request_are_not_found(
         return get_stream_path(stream)
 
     paths = iter((get_stream_path, shorten))  # its size is known at the second
-    steps: dict[str, Any] = {
-        "make_thumbnail": lambda *_: folder / "removed.webp",
-        "get_stream_path": lambda stream: next(paths)(stream),
+    steps: dict[str, tuple[Any, str, Any]] = {
+        "thumbnail": (items.thumbnails, "make_thumbnail", lambda *_: folder / "removed.webp"),
+        "file": (items.item_files, "get_stream_path", lambda stream: next(paths)(stream)),
     }
-    for name, step in steps.items():
-        monkeypatch.setattr(items.item_files, name, step)
-        answer = api.get(f"{item}/{'thumbnail' if name == 'make_thumbnail' else 'file'}")
+    for route, step in steps.items():
+        monkeypatch.setattr(*step)
+        answer = api.get(f"{item}/{route}")
         assert (answer.status_code, answer.json()["title"]) == (404, "Not Found")
     (folder / PICTURE).unlink()
     monkeypatch.undo()

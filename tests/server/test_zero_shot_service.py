@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from wsabie.collection.folder.collection import create_collection
-from wsabie.collection.labels.label_list import add_labels
+from wsabie.collection.labels.label_edits import add_labels
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.features.encoders.text_encoders import is_sentence_encoder_installed

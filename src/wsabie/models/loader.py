@@ -6,6 +6,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wsabie.core.errors import ModelFolderError, bracket_detail
+from wsabie.models.index_files import find_index
 from wsabie.storage.model_folder import ModelState, SavedObject, open_model_folder
 
 if TYPE_CHECKING:
@@ -76,8 +77,6 @@ def load(path: str | Path) -> Any:
     ...     load(folder).annotate(np.eye(3)[:1], k=1)[0][0][0]
     'red'
     """
-    from wsabie.models.index_files import find_index
-
     model = load_by_kind(path, dict.fromkeys((*KINDS, *_OTHER_KINDS), restore_model))
     find_index(model, Path(path))
     return model

@@ -11,7 +11,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, format_current_time, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, check_database
-from wsabie.collection.labels import label_list, label_store
+from wsabie.collection.labels import label_edits, label_store
 from wsabie.core.errors import InputError, NotFoundError, UnknownLabelError
 
 
@@ -236,9 +236,9 @@ def test_label_deletion_removes_its_rows_and_is_undone(collection: Collection) -
     count_exclusions = select(func.count()).select_from(tables.merge_exclusions)
     state_before = read_state(collection)
     with pytest.raises(InputError, match=r"'gull' is accepted or rejected 2 times; delete these tags too \(`with"):
-        label_list.delete_labels(collection, [label_ids["gull"]], "eve")
+        label_edits.delete_labels(collection, [label_ids["gull"]], "eve")
     assert read_state(collection) == state_before
-    result = label_list.delete_labels(collection, [label_ids["gull"], label_ids["tern"]], "eve", with_tags=True)
+    result = label_edits.delete_labels(collection, [label_ids["gull"], label_ids["tern"]], "eve", with_tags=True)
     assert (result.labels, result.tags, result.children) == (["gull", "tern"], 2, 1)
     assert read_history(collection.engine)[0].summary == "deleted 'gull', 'tern' with 2 tags"
     assert read_decisions(collection) == {(3, "chick"): "accepted"}
@@ -247,7 +247,7 @@ def test_label_deletion_removes_its_rows_and_is_undone(collection: Collection) -
         assert label_store.read_label(connection, label_ids["chick"])["parent_id"] == label_ids["bird"]
         assert connection.execute(count_exclusions).scalar() == 0
     with pytest.raises(NotFoundError, match="no label with id"):
-        label_list.delete_labels(collection, [label_ids["gull"]], "eve")
+        label_edits.delete_labels(collection, [label_ids["gull"]], "eve")
     check_database(collection)
     undo_entry(collection.engine, by="eve")
     assert read_state(collection) == state_before
@@ -267,7 +267,7 @@ def test_parent_and_child_labels_are_deleted_together(collection: Collection) ->
         label_store.set_parent(change, label_ids["gull"], label_ids["bird"])
     state_before = read_state(collection)
     for order in (["animal", "bird"], ["bird", "animal"]):
-        result = label_list.delete_labels(collection, [label_ids[name] for name in order], "eve")
+        result = label_edits.delete_labels(collection, [label_ids[name] for name in order], "eve")
         assert result.tags == 0
         with begin_read(collection.engine) as connection:
             assert label_store.read_label_names(connection) == {label_ids["gull"]: "gull"}

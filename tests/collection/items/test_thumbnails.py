@@ -13,7 +13,7 @@ from sqlalchemy import select
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.items.item_files import SIZES, get_thumbnail_path, make_thumbnail
+from wsabie.collection.items.thumbnails import SIZES, get_thumbnail_path, make_thumbnail
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError
 from wsabie.samples import get_sample_path

@@ -24,7 +24,7 @@ from wsabie.collection.db.journal import read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.items import item_pages
 from wsabie.collection.items.filters import ItemFilter
-from wsabie.collection.labels import label_list
+from wsabie.collection.labels import label_edits, label_list
 from wsabie.collection.learning.evaluation import score_suggestions
 from wsabie.collection.learning.suggestions import LabelRanker, accept_suggestions, apply_model
 from wsabie.collection.learning.training import train_collection_model
@@ -416,7 +416,7 @@ def test_label_deleted_during_inference_is_skipped(collection: Collection, monke
 
     def top(*arguments: Any) -> Any:
         top_labels = rank(*arguments)
-        label_list.delete_labels(collection, label_ids, "eve", with_tags=True)
+        label_edits.delete_labels(collection, label_ids, "eve", with_tags=True)
         return top_labels
 
     def names() -> set[str]:

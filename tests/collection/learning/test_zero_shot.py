@@ -16,7 +16,7 @@ from wsabie.collection.db.journal import begin_entry
 from wsabie.collection.db.tables import bursts, items, models, suggestions
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
-from wsabie.collection.labels.label_list import add_labels
+from wsabie.collection.labels.label_edits import add_labels
 from wsabie.collection.learning import training, zero_shot
 from wsabie.collection.learning.bursts import assign_bursts
 from wsabie.collection.learning.feature_store import Resources, extract_missing_features, open_feature_store

@@ -11,7 +11,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, format_current_time, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels import label_list, label_store
+from wsabie.collection.labels import label_edits, label_list, label_store
 from wsabie.collection.labels.label_enrichment import EnrichmentCounts, enrich_labels
 from wsabie.collection.merge_proposals import proposals
 from wsabie.collection.merge_proposals.proposals import MergeProposal, ProposalList, apply_proposals, find_proposals
@@ -44,13 +44,13 @@ def tag_items_with_labels(
     return label_ids
 
 
-def merge_names(collection: Collection, names: list[str], into: str) -> label_list.MergeResult:
+def merge_names(collection: Collection, names: list[str], into: str) -> label_edits.MergeResult:
     *sources, target = label_list.find_label_ids(collection, [*names, into])
-    return label_list.merge_labels(collection, sources, target, "eve")
+    return label_edits.merge_labels(collection, sources, target, "eve")
 
 
-def exclude_labels(collection: Collection, names: list[str]) -> label_list.ExclusionResult:
-    return label_list.exclude_merge(collection, label_list.find_label_ids(collection, names), "eve")
+def exclude_labels(collection: Collection, names: list[str]) -> label_edits.ExclusionResult:
+    return label_edits.exclude_merge(collection, label_list.find_label_ids(collection, names), "eve")
 
 
 def read_state(collection: Collection) -> list[object]:
@@ -205,7 +205,7 @@ def test_excluded_pair_is_not_proposed_until_undo(collection: Collection) -> Non
     tag_items_with_labels(collection, {"Polish": [1, 2, 3], "polish": [4], "POLISH": [5]})
     assert list_merge_names(find_proposals(collection)) == [("Polish", ["polish", "POLISH"])]
     assert exclude_labels(collection, ["polish", "Polish"]).pairs == 1
-    assert exclude_labels(collection, ["Polish", "polish"]) == label_list.ExclusionResult(0, None)
+    assert exclude_labels(collection, ["Polish", "polish"]) == label_edits.ExclusionResult(0, None)
     assert len(read_history(collection.engine)) == 1
     assert list_merge_names(find_proposals(collection)) == [("Polish", ["POLISH"])]  # and no chain leads around it
     merge_names(collection, ["POLISH"], "polish")
@@ -225,14 +225,14 @@ def test_exclusion_follows_a_merged_label(collection: Collection) -> None:
 
 def test_label_is_not_merged_into_its_ancestor(collection: Collection) -> None:
     tag_items_with_labels(collection, {"tulip": [1, 2], "tulips": [3]})
-    label_list.edit_label(collection, "tulip", "eve", parent="tulips")
+    label_edits.edit_label(collection, "tulip", "eve", parent="tulips")
     assert list_merge_names(find_proposals(collection)) == []
 
 
 def test_all_proposals_are_merged_and_undone_at_once(collection: Collection) -> None:
     tag_items_with_labels(collection, {"Sea": [1, 2], "sea": [2, 3], "SEA": [4], "café": [1], "cafe": [5], "tree": [6]})
     state_before, merge_proposals = read_state(collection), find_proposals(collection).proposals
-    label_list.edit_label(collection, "cafe", "adam", name="coffee house")  # since they were shown
+    label_edits.edit_label(collection, "cafe", "adam", name="coffee house")  # since they were shown
     result = apply_proposals(collection, merge_proposals, "eve")
     assert (result.targets, result.merged_labels, result.moved_tags) == (1, 2, 2)
     with begin_read(collection.engine) as connection:
@@ -248,7 +248,7 @@ def test_hostile_names_are_kept_as_synonyms(collection: Collection, name: str) -
     clean_name = label_store.normalise_name(name)
     tag_items_with_labels(collection, {clean_name: [1, 2], "sea": [3]})
     assert find_proposals(collection, knowledge=make_wordnet()).proposals == []
-    label_list.edit_label(collection, name, "eve", add={"another": "en"})
+    label_edits.edit_label(collection, name, "eve", add={"another": "en"})
     merge_names(collection, [name], "sea")
     assert label_list.list_labels(collection).labels[0].synonyms == sorted(["another", clean_name])
     with pytest.raises(UnknownLabelError, match="there is no label"):
@@ -299,9 +299,9 @@ def test_neighbours_in_the_model_are_evidence(collection: Collection) -> None:
     }
     with begin_write(collection.engine) as connection:
         connection.execute(insert(tables.models).values(row))
-    label_list.edit_label(collection, "strand", "eve", name="shore")  # a name that another label has from now on
-    label_list.edit_label(collection, label_ids["strand"], "eve", remove=["strand"])
-    label_list.edit_label(collection, names[8], "eve", name="strand")
+    label_edits.edit_label(collection, "strand", "eve", name="shore")  # a name that another label has from now on
+    label_edits.edit_label(collection, label_ids["strand"], "eve", remove=["strand"])
+    label_edits.edit_label(collection, names[8], "eve", name="strand")
     with_model, signals = find_proposals(collection, min_score=0.4), []
     for proposal in with_model.proposals:
         signals += [
@@ -317,7 +317,7 @@ def test_neighbours_in_the_model_are_evidence(collection: Collection) -> None:
 
 def test_wordnet_enrichment_is_applied_and_undone(collection: Collection) -> None:
     tag_items_with_labels(collection, {"poodle": [1], "animal": [2], "Hund": [3], "sea": [4], "domestic dog": [5]})
-    label_list.edit_label(collection, "sea", "eve", parent="animal")
+    label_edits.edit_label(collection, "sea", "eve", parent="animal")
     state_before = read_state(collection)
     assert enrich_labels(collection, make_wordnet(), "eve") == EnrichmentCounts(
         5, meanings=4, languages=4, parents=3, synonyms=2, unknown=1
@@ -335,14 +335,14 @@ def test_wordnet_enrichment_is_applied_and_undone(collection: Collection) -> Non
 
 def test_enrichment_closes_no_parent_cycle(collection: Collection) -> None:
     tag_items_with_labels(collection, {"dog": [1], "animal": [2]})
-    label_list.edit_label(collection, "animal", "eve", parent="dog")
+    label_edits.edit_label(collection, "animal", "eve", parent="dog")
     assert enrich_labels(collection, make_wordnet(), "eve").parents == 0
 
 
 def test_merge_into_a_descendant_closes_no_cycle(collection: Collection) -> None:
     label_ids = tag_items_with_labels(collection, {"a": [1], "b": [2], "c": [3]})
-    label_list.edit_label(collection, "b", "eve", parent="a")
-    label_list.edit_label(collection, "c", "eve", parent="b")
+    label_edits.edit_label(collection, "b", "eve", parent="a")
+    label_edits.edit_label(collection, "c", "eve", parent="b")
     merge_names(collection, ["a"], "c")
     parents = {label.name: label.parent for label in label_list.list_labels(collection).labels}
     assert parents == {"b": "c", "c": None}

@@ -17,7 +17,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_write
 from wsabie.collection.db.journal import format_current_time, undo_entry
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels import label_list
+from wsabie.collection.labels import label_edits
 from wsabie.collection.merge_proposals.proposals import ProposalStatus, read_proposals, refresh_proposals
 from wsabie.core.errors import InputError
 
@@ -56,7 +56,7 @@ def test_stored_proposals_follow_merges_renames_and_exclusions(collection: Colle
     ]
     merge_names(collection, ["Old town"], "old-town")
     exclude_labels(collection, ["café", "cafe"])
-    label_list.edit_label(collection, "TREE", "eve", name="Baum")
+    label_edits.edit_label(collection, "TREE", "eve", name="Baum")
     status = read_proposals(collection)
     assert list_shown_proposals(status) == [("Tree", ["tree", "Baum"])]
     assert status.changes == 3

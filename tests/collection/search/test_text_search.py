@@ -5,8 +5,8 @@ from PIL import Image
 
 from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import Collection
+from wsabie.collection.labels.label_edits import edit_label
 from wsabie.collection.labels.label_enrichment import enrich_labels
-from wsabie.collection.labels.label_list import edit_label
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.collection.search.query_parsing import LabelKnowledge
 from wsabie.collection.search.text_search import SearchResult, search_items

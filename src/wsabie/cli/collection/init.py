@@ -39,7 +39,7 @@ def init(options: InitOptions) -> None:
     _refuse_missing_folder(options.folder)
     from wsabie.collection.db.errors import format_address
     from wsabie.collection.folder.collection import create_collection
-    from wsabie.collection.labels.label_list import add_labels
+    from wsabie.collection.labels.label_edits import add_labels
 
     options.resolve_author()  # refuses a bad name before any work
     options.check_outputs()

@@ -117,7 +117,7 @@ def _show(collection: "Collection", names: Sequence[str], options: LabelActionOp
 
 def _edit(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
     """Change the language, meaning or synonyms of a label."""
-    from wsabie.collection.labels.label_list import edit_label
+    from wsabie.collection.labels.label_edits import edit_label
 
     language, wordnet, remove = options.language, options.wordnet, options.remove_name or ()
     if language is None and wordnet is None and not remove:
@@ -203,38 +203,38 @@ def _apply_change(
     action: str, collection: "Collection", names: Sequence[str], options: LabelActionOptions
 ) -> tuple[str, JsonObject]:
     """Change labels; return the message, and facts for JSON."""
-    from wsabie.collection.labels import label_list
+    from wsabie.collection.labels import label_edits, label_list
 
     by, (first, *others) = options.resolve_author(), names
     match action:
         case "rename":
-            label_list.edit_label(collection, first, by, name=others[0])
+            label_edits.edit_label(collection, first, by, name=others[0])
             return f"{first} is called {others[0]} now; the old name still finds it", {}
         case "parent":
             parent = others[0] if others else ""
-            label_list.edit_label(collection, first, by, parent=parent)
+            label_edits.edit_label(collection, first, by, parent=parent)
             return f"{first} is below {parent or 'nothing'} now", {}
         case "synonym":
-            label_list.edit_label(collection, first, by, add=dict.fromkeys(others, options.language or ""))
+            label_edits.edit_label(collection, first, by, add=dict.fromkeys(others, options.language or ""))
             return f"{first} is also called {', '.join(others)}", {}
         case "apart":
-            exclusion = label_list.exclude_merge(collection, label_list.find_label_ids(collection, names), by)
+            exclusion = label_edits.exclude_merge(collection, label_list.find_label_ids(collection, names), by)
             return f"kept apart: {', '.join(names)}", vars(exclusion)
         case "merge":
             *sources, target = label_list.find_label_ids(collection, names)
-            merge = label_list.merge_labels(collection, sources, target, by)
+            merge = label_edits.merge_labels(collection, sources, target, by)
             moved = f"{format_count(merge.moved_tags, 'annotation')} moved, {merge.duplicates:,} were there already"
             return f"merged into {merge.target}: {moved}", vars(merge)
     return _delete(collection, names, options)
 
 
 def _delete(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> tuple[str, JsonObject]:
-    from wsabie.collection.labels import label_list
+    from wsabie.collection.labels import label_edits, label_list
     from wsabie.collection.labels.label_store import TaggedLabelError
 
     label_ids = label_list.find_label_ids(collection, names)
     try:
-        result = label_list.delete_labels(collection, label_ids, options.resolve_author(), with_tags=options.with_tags)
+        result = label_edits.delete_labels(collection, label_ids, options.resolve_author(), with_tags=options.with_tags)
     except TaggedLabelError as error:
         raise InputError(f"{error.fault}; to delete these tags too: --with-tags") from error
     moved = f"; {format_count(result.children, 'label')} below moved up" if result.children else ""

@@ -72,7 +72,7 @@ def _format_hit(hit: "SearchHit") -> str:
 
 
 def _write_sheet(collection: "Collection", result: "SearchResult", target: Path) -> None:
-    from wsabie.collection.items.item_files import make_thumbnail
+    from wsabie.collection.items.thumbnails import make_thumbnail
     from wsabie.search.query_labels import format_label_list
     from wsabie.workflows.augmented_search import SheetLine, render_sheet
     from wsabie.workflows.report.html_pages import EncodedImage

@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 from wsabie.collection.db.cursors import MAX_PAGE_SIZE
 from wsabie.collection.db.database import begin_snapshot
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.items import item_files, item_pages
+from wsabie.collection.items import item_files, item_pages, thumbnails
 from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.registry.item_index import find_nearest_items, find_similar_items
 from wsabie.collection.search import text_search
@@ -98,7 +98,7 @@ def get_thumbnail(
     item: PathId, collection: OpenCollection, request: Request, size: Literal["256", "1024"] = "256", v: Content = None
 ) -> Response:
     """Return a thumbnail as WebP. It never changes, since its address depends on the content of the item."""
-    path = item_files.make_thumbnail(collection, item, int(size))
+    path = thumbnails.make_thumbnail(collection, item, int(size))
     tag = f'"{path.stem}"'  # names the content
     headers = {"cache-control": "private, max-age=31536000, immutable", "etag": tag}
     if has_current_copy(request, tag):

@@ -8,7 +8,7 @@ from fastapi import Query
 from wsabie.collection import overview
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels import label_list
+from wsabie.collection.labels import label_edits, label_list
 from wsabie.collection.labels.label_store import ExampleItem, LabelCount, find_example_items
 from wsabie.collection.merge_proposals.proposals import read_proposals
 from wsabie.core.json_conversion import JsonObject
@@ -63,17 +63,17 @@ def list_proposals(
 
 
 @router.post("/labels/merge")
-def merge_labels(request: schemas.MergeRequest, collection: OpenCollection, caller: Writer) -> label_list.MergeResult:
+def merge_labels(request: schemas.MergeRequest, collection: OpenCollection, caller: Writer) -> label_edits.MergeResult:
     """Merge labels into another, as one entry of the journal; their names become its synonyms."""
-    return label_list.merge_labels(collection, request.labels, request.target, caller.name)
+    return label_edits.merge_labels(collection, request.labels, request.target, caller.name)
 
 
 @router.post("/labels/merge-exclusions")
 def exclude_merge(
     request: schemas.ExclusionRequest, collection: OpenCollection, caller: Writer
-) -> label_list.ExclusionResult:
+) -> label_edits.ExclusionResult:
     """Exclude labels from being merged with each other: no pair of them is proposed again."""
-    return label_list.exclude_merge(collection, request.labels, caller.name)
+    return label_edits.exclude_merge(collection, request.labels, caller.name)
 
 
 @router.get("/labels/{label}")
@@ -98,18 +98,18 @@ def edit_label(
 ) -> schemas.ChangeResult:
     """Change name, language, meaning, parent or synonyms of a label, as one entry of the journal."""
     changes = request.model_dump(exclude={"add"}) | {"add": {synonym.name: synonym.language for synonym in request.add}}
-    return schemas.ChangeResult(entry=label_list.edit_label(collection, label, caller.name, **changes))
+    return schemas.ChangeResult(entry=label_edits.edit_label(collection, label, caller.name, **changes))
 
 
 @router.delete("/labels/{label}")
 def delete_label(
     label: PathId, collection: OpenCollection, caller: Writer, with_tags: DeleteTags = False
-) -> label_list.DeletionResult:
+) -> label_edits.DeletionResult:
     """Delete a label and its synonyms, as one entry of the journal.
 
     A label that items have is deleted only together with these tags (parameter with_tags).
     """
-    return label_list.delete_labels(collection, [label], caller.name, with_tags=with_tags)
+    return label_edits.delete_labels(collection, [label], caller.name, with_tags=with_tags)
 
 
 def _read_thumbnails(collection: Collection, labels: Sequence[int], k: int) -> dict[int, list[ExampleItem]]:
