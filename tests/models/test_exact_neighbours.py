@@ -1,5 +1,7 @@
 """Exact nearest neighbours: hand-worked votes, brute force, and the figure on real data."""
 
+from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -65,6 +68,27 @@ def test_counts_are_scaled_before_comparison() -> None:
     assert model.annotate(rows, k=1) == [[("b", pytest.approx(cosine, abs=1e-6))]]
 
 
+def test_power_of_votes_is_that_by_which_training_rows_rank_best_without_themselves(tmp_path: Path) -> None:
+    X, y = load_digits(return_X_y=True)
+    train, rows = X[:600], X[600:]
+    model = NearestNeighbours(50, power="auto").fit(train, y[:600])
+    rights: dict[float, int] = Counter()
+    for row, power in product(range(0, 600, 6), (1.0, 2.0, 4.0, 8.0, 16.0)):
+        others = np.arange(600) != row
+        fitted = NearestNeighbours(50, power=power).fit(train[others], y[:600][others])
+        rights[power] += fitted.predict(train[[row]])[0] == y[row]
+    assert rights[model.power_] == max(rights.values()) > rights[1.0]
+    assert model.score(rows, y[600:]) > NearestNeighbours(50).fit(train, y[:600]).score(rows, y[600:]) + 0.03
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(NearestNeighbours.load(tmp_path / "model").scores(rows), model.scores(rows))
+
+
+@pytest.mark.parametrize("power", [0, -1.0, np.inf, "most", True])
+def test_invalid_powers_are_refused(power: Any) -> None:
+    with pytest.raises(InputError, match="power is"):
+        NearestNeighbours(power=power).fit(np.eye(2), [["a"], ["b"]])
+
+
 def test_zero_and_far_rows_do_not_vote() -> None:
     model = NearestNeighbours(2, scaling=None).fit(np.array([[1.0, 0], [-1, 0]]), [["east"], ["west"]])
     assert model.scores(np.array([[0.0, 0], [2, 0]])).tolist() == [[0, 0], [1, 0]]
@@ -84,7 +108,7 @@ def test_memory_is_the_training_set() -> None:
 
 
 def test_scikit_learn_conventions_hold() -> None:
-    assert clone(NearestNeighbours(7, scaling=None)).get_params() == {"k": 7, "scaling": None}
+    assert clone(NearestNeighbours(7, scaling=None)).get_params() == {"k": 7, "power": 1.0, "scaling": None}
     checks = check_estimator(NearestNeighbours(), on_skip=None, on_fail=None)
     failed = {check["check_name"] for check in checks if check["status"] == "failed"}
     assert failed <= set(EXPECTED_TO_FAIL)
