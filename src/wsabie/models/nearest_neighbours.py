@@ -137,8 +137,8 @@ def find_nearest_rows(rows: feature_matrix.FeatureMatrix, train: Matrix, n_train
 
 
 @dataclass(eq=False, repr=False)
+class NearestNeighbours(NeighbourVotes):
     """Exact nearest neighbours: the k most similar training rows vote with a power of their cosine.
-    """Exact nearest neighbours: the k most similar training rows vote for their labels with a power of their cosine.
 
     A label's score is the sum of the votes of the neighbours that have it (negative cosines do not vote). Training
     rows with equal cosines keep their order. A block of rows is compared with all training rows in one product, which
