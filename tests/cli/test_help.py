@@ -58,6 +58,16 @@ def test_examples_parse(name: str) -> None:
         COMMANDS[name].make_context(name, words[n_names:])
 
 
+@pytest.mark.parametrize("words", [(), ("collection",)])
+def test_sentences_of_the_command_list_are_whole(
+    cli: Any, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = cli(*words, "--help").out.splitlines()
+    assert any(line.startswith("  train  ") for line in lines)
+    assert not [line for line in lines if line.endswith("...")]
+
+
 def test_help_groups_options_and_ends_with_examples(cli: Any) -> None:
     headings = re.findall(r"^(\S.*):$", cli("train", "--help").out, re.MULTILINE)
     assert headings[:3] == ["Arguments", "Options", "Parameters of the model"]

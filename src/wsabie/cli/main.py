@@ -106,7 +106,7 @@ def _make_application() -> typer.Typer:
     """Make the application with all its commands."""
     make_group = partial(typer.Typer, no_args_is_help=True, rich_markup_mode=None)
     app = make_group(name="wsabie", cls=_Application, pretty_exceptions_enable=False)
-    text = "Your own collection: a database that keeps tags, learns from them and suggests more."
+    text = "Your own collection, which keeps tags and suggests more."
     group = make_group(name="collection", cls=GroupedCommands, help=text)
     _register_commands(group, _COLLECTION_COMMANDS, _import_modules(collection))
     app.add_typer(group, rich_help_panel="Everyday")
@@ -117,7 +117,7 @@ def _make_application() -> typer.Typer:
 app = _make_application()
 
 
-def _show_version(value: bool) -> None:
+def _show_version(value: bool | None) -> None:
     if value:
         typer.echo(VERSION)
         raise typer.Exit
@@ -125,7 +125,9 @@ def _show_version(value: bool) -> None:
 
 @app.callback()
 def set_up(
-    version: Annotated[bool, typer.Option(callback=_show_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool | None, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = None,
 ) -> None:
     """Annotate and search large collections with joint embeddings trained by the WARP ranking loss."""
 

@@ -17,7 +17,10 @@ class AddOptions(ScanningOptions, CollectionOptions):
 
 @command("collection add photos /mnt/camera", "collection add photos /mnt/camera --tags xmp")
 def add(options: AddOptions) -> Report:
-    """Let further folders belong to the collection, and scan; nothing is written into them."""
+    """Let further folders belong to the collection, and scan them.
+
+    Nothing is written into them.
+    """
     options.check_outputs()
     with options.open() as collection:
         from wsabie.collection.scan.roots import add_root, check_folders, discover_roots

@@ -26,7 +26,10 @@ class AnnotationsOptions(CollectionOptions):
 
 @command("collection annotations photos --label bird", "collection annotations photos --by eve --since 2026-05")
 def annotations(options: AnnotationsOptions) -> Report:
-    """List the decisions about items, with their authors and times, newest first."""
+    """List the decisions about items, newest first.
+
+    Each has its author and time.
+    """
     with options.open(read_only=True) as collection:
         from wsabie.collection.annotations.annotation_pages import AnnotationFilter, read_annotation_page
         from wsabie.collection.annotations.decisions import find_items

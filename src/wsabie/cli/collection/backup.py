@@ -19,7 +19,10 @@ class BackupOptions(CollectionOptions):
 
 @command("collection backup photos", "collection backup photos --out /mnt/disk/photos.db")
 def backup(options: BackupOptions) -> Report:
-    """Copy the database while it may be in use; of PostgreSQL, print the command that does it."""
+    """Copy the database while it may be in use.
+
+    Of PostgreSQL, print the command that does it.
+    """
     folder, to = options.folder, options.out
     require_database()
     if options.listing:

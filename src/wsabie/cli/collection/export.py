@@ -32,7 +32,10 @@ class TagExportOptions(ListedRejectOptions, CollectionOptions):
 
 @command("collection export photos tags.csv", "collection export photos --as xmp --beside-originals")
 def export(options: TagExportOptions) -> Report:
-    """Write tags to CSV, JSON lines, COCO, a folder of pictures, or XMP; your files stay unchanged."""
+    """Write tags to a file, a folder of pictures, or XMP files.
+
+    A file is CSV, JSON lines or COCO; your own files stay unchanged.
+    """
     out, to_originals = options.out, options.beside_originals or options.into_originals
     options.check_outputs(inputs=[out])
     with options.open(read_only=True) as collection, options.collect_rejects() as skipped:

@@ -18,7 +18,10 @@ class HistoryOptions(CollectionOptions):
 
 @command("collection history photos", "collection history photos -k 100")
 def history(options: HistoryOptions) -> Report:
-    """List the changes of a collection and their authors, newest first."""
+    """List the changes of a collection, newest first.
+
+    Each has its author.
+    """
     with options.open(read_only=True) as collection:
         from wsabie.collection.db.journal import read_history
 

@@ -21,7 +21,10 @@ class ImportOptions(RejectOptions, CollectionOptions, PersonOptions):
 
 @command("collection import photos tags.csv", "collection import photos annotations.json --as coco", name="import")
 def import_(options: ImportOptions) -> Report:
-    """Take tags from a file; what persons decided stays, and the whole import can be undone."""
+    """Take tags from a file.
+
+    What persons decided stays, and the whole import can be undone.
+    """
     options.check_outputs(inputs=[options.file])
     require(not options.file.is_dir(), f"{options.file} is a folder; give the file in it that lists tags")
     with options.open() as collection, options.collect_rejects() as skipped:

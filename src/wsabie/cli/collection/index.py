@@ -17,7 +17,10 @@ class ItemIndexOptions(CollectionOptions):
 
 @command("collection index photos", "collection index photos --kind hnsw")
 def index(options: ItemIndexOptions) -> Report:
-    """Make an approximate index of the items, for hundreds of thousands and more; `apply` makes it again."""
+    """Make an approximate index of the items of a large collection.
+
+    It helps from hundreds of thousands of items on; `apply` makes it again.
+    """
     with options.open() as collection:
         from wsabie.collection.registry.item_index import index_items
 

@@ -34,7 +34,10 @@ class InitOptions(ScanningOptions):
 
 @command("collection init photos", "collection init photos --labels names.txt")
 def init(options: InitOptions) -> None:
-    """Make a collection of a folder: a database in DIR/.wsabie of its files, which stay unchanged."""
+    """Make a collection of a folder, whose files stay unchanged.
+
+    Its database is in DIR/.wsabie.
+    """
     require_database()
     _refuse_missing_folder(options.folder)
     from wsabie.collection.db.errors import format_address

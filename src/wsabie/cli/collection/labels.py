@@ -64,7 +64,7 @@ class LabelActionOptions(CollectionOptions, PersonOptions):
 
 @command("collection labels photos", "collection labels photos merge puppy dog")
 def labels(options: LabelActionOptions) -> Report:
-    """List, show, tidy, merge, rename, nest or delete the labels of a collection."""
+    """List, show, tidy, merge, rename, nest or delete labels."""
     refuse_options(options.action, options)
     with options.open(read_only=options.is_read_only) as collection:
         yield from ACTIONS[options.action](collection, options.names or [], options)

@@ -25,7 +25,10 @@ class MapOptions(CollectionOptions):
 
 @command("collection map photos", "collection map photos --umap --out map.csv", name="map")
 def map_(options: MapOptions) -> Report:
-    """Project items and labels onto the plane by the model in use: the map that `wsabie serve` shows."""
+    """Project items and labels onto the plane by the model in use.
+
+    `wsabie serve` shows this map.
+    """
     with options.open(read_only=True) as collection:
         from wsabie.collection.maps import item_map
 

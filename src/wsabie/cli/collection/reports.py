@@ -80,7 +80,7 @@ def show_backups(title: str, backups: "list[Backup]") -> None:
 
 def show_figures(figures: JsonObject) -> None:
     """Show the figures of a model and of the previous one, and their difference."""
-    rows = [["now", *format_figures(figures["now"])], ["before", *format_figures(figures["before"])]]
+    rows = [[name, *format_figures(figures[name])] for name in ("now", "before") if figures[name]]
     difference = figures.get("difference")
     if difference:
         for title, bound in (("difference", "mean"), ("95 % from", "low"), ("95 % to", "high")):

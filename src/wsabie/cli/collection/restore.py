@@ -16,7 +16,10 @@ class RestoreOptions(CollectionOptions, PersonOptions):
 
 @command("collection restore photos", "collection restore photos --accept")
 def restore(options: RestoreOptions) -> Report:
-    """Replace the database by a backup, and keep the old one; for PostgreSQL, print the command."""
+    """Replace the database by a backup, and keep the old one.
+
+    For PostgreSQL, print the command.
+    """
     folder, backup, accept = options.folder, options.backup, options.accept
     require_database()
     from wsabie.collection.folder.backups import accept_database, format_load_command, read_record, restore_backup

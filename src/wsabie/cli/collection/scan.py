@@ -14,7 +14,7 @@ class ScanOptions(ScanningOptions, CollectionOptions):
 
 @command("collection scan photos", "collection scan photos --tags folders")
 def scan(options: ScanOptions) -> Report:
-    """Look for new, moved, changed and missing files, and for tags in them."""
+    """Look for new, moved, changed and missing files, and for tags."""
     options.check_outputs()
     with options.open() as collection:
         with options.collect_rejects() as skipped:

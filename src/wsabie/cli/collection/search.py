@@ -29,7 +29,10 @@ class ItemSearchOptions(CollectionOptions):
     "collection search photos Vogel --knowledge /usr/share/wordnet --out birds.png",
 )
 def search(options: ItemSearchOptions) -> Report:
-    """Find items by words: those with the tag, those alike, then related labels, each with its reason."""
+    """Find items by words, in groups with reasons.
+
+    First come those with the tag, then those alike, then those of related labels.
+    """
     if options.out is not None and options.out.suffix.lower() != ".png":
         raise InputError(f"--out {options.out} is not a sheet; choose a name that ends in .png")
     with options.open(read_only=True) as collection:

@@ -21,7 +21,10 @@ class StatusOptions(CollectionOptions):
 
 @command("collection status photos", "collection status photos --check")
 def status(options: StatusOptions) -> None:
-    """Show the contents of a collection: items, labels, decisions and waiting suggestions."""
+    """Show the contents of a collection.
+
+    They are items, labels, decisions and waiting suggestions.
+    """
     with options.open(read_only=True) as collection:
         from wsabie.collection.folder.backups import list_backups
         from wsabie.collection.folder.collection import make_damage_error

@@ -19,7 +19,10 @@ class TagOptions(CollectionOptions, PersonOptions):
 
 @command("collection tag photos 1 2 --accept bird", "collection tag photos photos/cat.jpg --accept cat --reject dog")
 def tag(options: TagOptions) -> Report:
-    """Say which labels fit items and which do not; each option may be given several times."""
+    """Say which labels fit items and which do not.
+
+    Each option may be given several times.
+    """
     accept, reject, clear = options.accept or (), options.reject or (), options.clear or ()
     require(bool(accept or reject or clear), "say what to change: --accept LABEL, --reject LABEL, --clear LABEL")
     with options.open() as collection:

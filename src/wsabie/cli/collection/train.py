@@ -27,7 +27,10 @@ class CollectionTrainOptions(
 
 @command("collection train photos", "collection train photos --from-scratch --features colour,hog")
 def train(options: CollectionTrainOptions) -> Report:
-    """Learn from accepted and rejected tags, and use the new model; `undo` puts the old one back."""
+    """Learn from accepted and rejected tags.
+
+    The new model is then in use; `undo` puts the old one back.
+    """
     with options.open() as collection:
         from wsabie.collection.learning.training import train_collection_model
 

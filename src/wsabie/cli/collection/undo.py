@@ -18,7 +18,10 @@ class UndoOptions(CollectionOptions, PersonOptions):
 
 @command("collection undo photos", "collection undo photos 42")
 def undo(options: UndoOptions) -> Report:
-    """Put back what an entry of the history changed; undoing can be undone too."""
+    """Put back what an entry of the history changed.
+
+    An undo can be undone too.
+    """
     with options.open() as collection:
         from wsabie.collection.db.journal import LOCAL, undo_entry
 

@@ -25,7 +25,10 @@ class EncoderOptions(OutputOptions):
 
 @command("encoders --measure --json", "encoders get dinov2-small")
 def encoders(options: EncoderOptions) -> Report:
-    """List image encoders by name, with licence and size; or download one from the Hugging Face Hub."""
+    """List image encoders by name, or download one.
+
+    The list has licences and sizes; downloads come from the Hugging Face Hub.
+    """
     refuse_options(options.action, options)
     if options.action == "list":
         require(options.name is None, f"`list` shows all encoders and takes no name; leave {options.name!r} out")

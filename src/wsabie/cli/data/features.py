@@ -70,7 +70,9 @@ class FeaturesOptions(DataOptions, ClusterRunOptions):
     "features kpca rows.parquet --out dense.parquet --dim 200",
 )
 def features(options: FeaturesOptions) -> Report:
-    """Extract features of pictures, sounds or documents as rows; the same command resumes a stopped run.
+    """Extract features of pictures, sounds or documents as rows.
+
+    The same command resumes a stopped run.
 
     Or, with kpca, bring sparse rows to few dense dimensions by kernel PCA with the histogram intersection kernel.
     """

@@ -49,7 +49,10 @@ class LabelsOptions(shared.OutputOptions):
     "labels under bird --knowledge /usr/share/wordnet --labels birds",
 )
 def labels(options: LabelsOptions) -> Report:
-    """Look up labels in WordNet and other knowledge: meanings, synsets, kinds and parts."""
+    """Look up labels in WordNet and other knowledge.
+
+    It shows meanings, synsets, kinds and parts.
+    """
     kind, name = options.kind, options.name
     if not options.knowledge and not options.pairs:
         raise InputError("this needs a dictionary of labels; add --knowledge FILE, such as /usr/share/wordnet")

@@ -63,7 +63,10 @@ class PairsOptions(PairsRejectOptions):
     "pairs from-wordnet /usr/share/wordnet --out parts.tsv --labels birds",
 )
 def pairs(options: PairsOptions) -> Report:
-    """Make pairs for a relation of a space, from listeners or from WordNet."""
+    """Make pairs for a relation of a space.
+
+    They come from listeners or from WordNet.
+    """
     refuse_options(options.kind, options)
     if options.kind == "from-listeners":
         return _pair_songs(options)

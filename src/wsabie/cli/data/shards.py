@@ -32,7 +32,10 @@ class ShardsOptions(DataOptions):
 
 @command("shards rows.parquet --out shards", "shards rows.txt --out shards --values half")
 def shards(options: ShardsOptions) -> Report:
-    """Write rows as shards, to train on more than fits into memory; a repeated command resumes the run."""
+    """Write rows as shards, to train on more than memory holds.
+
+    A repeated command resumes the run.
+    """
     from wsabie.io.data_sources import open_row_stream
     from wsabie.workflows.shard_runs import ShardOptions
     from wsabie.workflows.shard_writer import has_finished_parts, write_shards

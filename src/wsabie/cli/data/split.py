@@ -70,7 +70,10 @@ class SplitOptions(DataOptions):
 
 @command("split photos/ --out parts --by group", "split rows.parquet --out parts --test 0.2 --drop-near 0.95")
 def split(options: SplitOptions) -> Report:
-    """Split rows, or a declaration, into train, validation and test without leaks; list dropped rows."""
+    """Split rows into train, validation and test without leaks.
+
+    It splits declarations too, and lists dropped rows.
+    """
     return inputs.run_by_data(options, _split_rows, _split_declaration)
 
 

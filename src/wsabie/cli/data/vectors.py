@@ -45,7 +45,7 @@ class VectorsOptions(RejectOptions):
 
 @command("vectors train articles.txt --out words.vec", "vectors near words.vec 'new york' -k 5")
 def vectors(options: VectorsOptions) -> Report:
-    """Learn word vectors from your own text, or inspect a file of them."""
+    """Learn word vectors from your text, or inspect a file of them."""
     refuse_options(options.kind, options)
     if options.kind == "train":
         if options.name is not None or options.out is None:

@@ -66,7 +66,10 @@ class AnnotateOptions(shared.DataOptions, shared.ModelClusterOptions):
 
 @command("annotate birds new-photos/ -k 5", "annotate birds rows.parquet --out labels.tsv")
 def annotate(options: AnnotateOptions) -> Report:
-    """Give new pictures or rows their best labels; with a space, rank items of another kind."""
+    """Give new pictures or rows their best labels.
+
+    With a space, rank items of another kind.
+    """
     return run_by_model(options, _annotate, _annotate_by_space)
 
 

@@ -175,7 +175,10 @@ class CompareOptions(shared.DataOptions, shared.RunOptions):
     "compare photos/ --report comparison.html", "compare rows.parquet --models wsabie,nearest,one-vs-rest --by group"
 )
 def compare(options: CompareOptions) -> None:
-    """Compare models and baselines on the same split, with time and memory; for a TOML file, by relation."""
+    """Compare models and baselines on the same split.
+
+    Time and memory stand beside the figures; a TOML file is compared by relation.
+    """
     run_by_data(options, _compare_rows, _compare_relations)
 
 

@@ -33,7 +33,10 @@ class DemoOptions(OutputOptions, SeededThreadOptions):
 
 @command("demo", "demo --part documents --out text-demo")
 def demo(options: DemoOptions) -> Report:
-    """Train on the bundled sample collection, compare with baselines, write a report."""
+    """Train on bundled samples and compare with baselines.
+
+    The result is a report.
+    """
     from wsabie.storage.model_folder import refuse_foreign_files
 
     refuse_foreign_files(options.out / "model")

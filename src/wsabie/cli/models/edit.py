@@ -21,7 +21,10 @@ class EditOptions(OutputOptions):
 
 @command("edit birds rename robbin robin", "edit birds merge sea ocean sea-side", locks_model=True)
 def edit(options: EditOptions) -> Report:
-    """Rename, merge or remove labels of a model; the ids of labels stay."""
+    """Rename, merge or remove labels of a model.
+
+    The ids of labels stay.
+    """
     from wsabie.workflows.model_updates import require_updatable
 
     folder, action, names = options.model, options.action, options.names

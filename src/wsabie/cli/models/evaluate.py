@@ -145,7 +145,9 @@ class EvaluateOptions(shared.DataOptions, shared.ModelClusterOptions):
 
 @command("evaluate birds test-photos/", "evaluate birds test-photos/ --hierarchy /usr/share/wordnet --json")
 def evaluate(options: EvaluateOptions) -> Report:
-    """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals.
+    """Measure a model on data with known labels.
+
+    Figures are p@k, recall@k, MAP, AUC, nDCG and coverage, with intervals.
 
     For objects and parts, also rank labels of two pictures together, and of one given the other's label.
     """

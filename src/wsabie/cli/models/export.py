@@ -29,7 +29,10 @@ class ExportOptions(OutputOptions):
 
 @command("export birds birds.onnx --as onnx", "export birds birds-card --as huggingface --license apache-2.0")
 def export(options: ExportOptions) -> Report:
-    """Write a model for other programs: ONNX, NumPy arrays, a Hugging Face folder, or half the bytes."""
+    """Write a model for other programs.
+
+    It becomes ONNX, NumPy arrays, a Hugging Face folder, or a model of half the bytes.
+    """
     from wsabie.models.exporters import export_formats
 
     model, target, format_name = options.model, options.out, options.form

@@ -28,7 +28,10 @@ class IndexOptions(DataOptions, SeededThreadOptions):
 
 @command("index topics", "index topics --kind hnsw --recall 0.99 --queries rows.parquet", locks_model=True)
 def index(options: IndexOptions) -> Report:
-    """Make an index of a model's labels, measured against the exact search; `annotate` uses it."""
+    """Make an index of a model's labels, for a faster `annotate`.
+
+    It is measured against the exact search.
+    """
     from wsabie.models.index_files import FOLDER, index_labels, require_indexable
 
     model, kind, recall = options.model, options.kind, options.recall

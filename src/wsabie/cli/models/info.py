@@ -33,7 +33,10 @@ class InfoOptions(OutputOptions):
 
 @command("info birds", "info birds --epochs --json")
 def info(options: InfoOptions) -> Report:
-    """Show the facts of a model (sizes, parameters, data, figures) or of shards, or how a file is read."""
+    """Show the facts of a model or shards, or how a file is read.
+
+    Facts are sizes, parameters, data and figures.
+    """
     from wsabie.io.shards.shard_folder import is_shard_folder
 
     if options.model.is_file():

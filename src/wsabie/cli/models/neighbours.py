@@ -26,7 +26,10 @@ class NeighbourOptions(OutputOptions):
 
 @command("neighbours birds penguin", "neighbours my-texts mutex --words -k 5")
 def neighbours(options: NeighbourOptions) -> Report:
-    """Find the labels nearest to a label: synonyms, translations, near misses."""
+    """Find the labels nearest to a label.
+
+    They are synonyms, translations or near misses.
+    """
     return run_by_model(options, _show_label_neighbours, _show_space_neighbours)
 
 

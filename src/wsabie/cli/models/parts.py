@@ -34,7 +34,10 @@ class PartsCommandOptions(OutputOptions, ThreadOptions):
 
 @command("parts cars car.jpg --out marked.png", "parts cars car.jpg --region 40,60,120,80 --object car")
 def parts(options: PartsCommandOptions) -> Report:
-    """Label an object and its parts in a picture, at given regions or where each part scores best."""
+    """Label an object and its parts in a picture.
+
+    The regions are yours, or those where each part scores best.
+    """
     if options.out is not None and options.out.suffix.lower() != ".png":
         raise InputError(f"--out writes PNG, and {options.out} does not end so; give a name that ends in .png")
     regions = [*(options.region or ()), *(options.part or ())]

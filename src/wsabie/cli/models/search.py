@@ -62,7 +62,10 @@ class SearchOptions(DataOptions, ThreadOptions):
     "search birds penguin --in photos/ --out penguins.html",
 )
 def search(options: SearchOptions) -> Report:
-    """Find pictures by a text: those of its label, then those of related labels, grouped and explained."""
+    """Find pictures by a text, in groups with reasons.
+
+    First come those of its label, then those of related labels.
+    """
 
     from wsabie.models.embedding_set import require_embeddings
     from wsabie.search.query_labels import LabelAliases

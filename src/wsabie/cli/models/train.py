@@ -101,7 +101,10 @@ class TrainOptions(shared.DataOptions, TrainClusterOptions):
     "train rows.parquet --model topics --kind linear-warp --hold-out 0.2 --set margin=0.5",
 )
 def train(options: TrainOptions) -> Report:
-    """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
+    """Train a model on tagged data.
+
+    `wsabie annotate` then annotates new data with it.
+    """
     if options.nodes is not None and options.ray is None:
         raise InputError("--nodes says how many nodes of a cluster train; give its address too: --ray ADDRESS")
     return run_by_data(options, _train_model, _train_space)

@@ -74,7 +74,10 @@ class TuneOptions(shared.DataOptions, TuneClusterOptions):
     "tune rows.parquet --out tuned --set 'dim=[50, 100]' --set similarity=cosine",
 )
 def tune(options: TuneOptions) -> Report:
-    """Search for better parameters on validation rows or held-out pairs; the best setting becomes a model."""
+    """Search for better parameters of a model.
+
+    Validation rows or held-out pairs decide, and the best setting becomes a model.
+    """
     if options.valid is not None and options.hold_out:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
     return inputs.run_by_data(options, _tune_model, _tune_space)

@@ -37,7 +37,10 @@ class UpdateOptions(DataOptions, ThreadOptions):
     "update birds july-photos/", "update birds july-photos/ --remember june-photos/ --replay auto", locks_model=True
 )
 def update(options: UpdateOptions) -> Report:
-    """Learn new rows and labels; the same command resumes a stopped run."""
+    """Learn new rows and labels.
+
+    The same command resumes a stopped run.
+    """
     from wsabie.workflows.model_updates import require_updatable, update_model
 
     folder, data, remember = options.model, options.data, options.remember

@@ -63,7 +63,10 @@ class ServeOptions(Options):
 
 @command("serve photos/", "serve photos/ --host 0.0.0.0 --tokens tokens.json --allowed-host photos.example.org")
 def serve(options: ServeOptions) -> None:
-    """Answer questions over HTTP on this machine: annotate, explain, search; described at /docs."""
+    """Serve a collection or a model over HTTP on this machine.
+
+    It annotates, explains and searches; a collection has web pages, and /docs describes every address.
+    """
     if any(find_spec(module) is None for module in _REQUIRED_MODULES):
         raise InputError("the service needs FastAPI and others; run: pip install 'wsabie[serve]'")
     from wsabie.collection.folder.collection_file import can_write, is_collection

@@ -21,7 +21,10 @@ class TokenOptions(OutputOptions):
 
 @command("token tokens.json eve", "token tokens.json eve --role write --days 90")
 def token(options: TokenOptions) -> Report:
-    """Make a token for `wsabie serve --tokens FILE`; it is shown once and kept nowhere."""
+    """Make a token for `wsabie serve --tokens FILE`.
+
+    It is shown once and kept nowhere.
+    """
     from datetime import UTC, datetime, timedelta
 
     from wsabie.server.tokens import create_token
