@@ -216,4 +216,4 @@ def test_free_vectors_stay_within_the_limit_with_the_same_bits_for_2_threads() -
 
 @pytest.mark.parametrize("page", ["docs/decisions/deterministic-threads.md", "docs/how-to/training.md"])
 def test_the_size_of_a_block_is_the_documented_one(page: str) -> None:
-    assert f"blocks of about {PAIRS_PER_BLOCK} pairs" in (ROOT / page).read_text(encoding="utf-8")
+    assert f"of about {PAIRS_PER_BLOCK} pairs" in (ROOT / page).read_text(encoding="utf-8")

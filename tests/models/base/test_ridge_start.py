@@ -13,7 +13,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import run_in_caller
 from wsabie.models.base import ridge_start
 from wsabie.models.base.parameter_defaults import TrainingShape, default_ridge_rate, has_ridge_start
-from wsabie.models.base.ridge_start import PENALTY, place_at_ridge
+from wsabie.models.base.ridge_start import LEAST_PENALTY, PENALTY, place_at_ridge
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding.estimator import Wsabie
@@ -45,14 +45,14 @@ def draw_space(d: int, n_labels: int, dim: int = 8, **changes: Any) -> JointSpac
     return replace(JointSpace.random(d, n_labels, dim, "dot", np.random.default_rng(0)), **changes)
 
 
-def solve(X: Float32, Y: Matrix, weights: Float32 | None = None) -> Any:
+def solve(X: Float32, Y: Matrix, weights: Float32 | None = None, least_penalty: float = LEAST_PENALTY) -> Any:
     """The fitted targets of a ridge regression, dense, in float64."""
     Z, T = X.astype(float), Y.toarray().astype(float)
     T /= np.maximum((T > 0).sum(axis=1, keepdims=True), 1)
     if weights is not None:
         Z, T = Z * np.sqrt(weights)[:, None], T * np.sqrt(weights)[:, None]
     T /= np.sqrt(np.maximum((Y.toarray() > 0).sum(axis=0), 1))
-    penalty = PENALTY * (Z**2).sum() / Z.shape[1]
+    penalty = (Z**2).sum() * max(PENALTY / Z.shape[1], least_penalty / len(Z))
     return X @ np.linalg.solve(Z.T @ Z + penalty * np.eye(Z.shape[1]), Z.T @ T)
 
 
@@ -78,6 +78,13 @@ def test_full_dimension_start_equals_ridge_regression(sparse: bool, case: str) -
     assert correlate(space, X, solve(X, Y, weights)) > 0.999
     if case != "plain":
         assert correlate(space, X, solve(X, draw_rows()[1])) < 0.999
+
+
+def test_few_rows_do_not_lower_the_penalty_further() -> None:
+    X, Y = draw_rows(n=12, d=600, n_labels=4)
+    space = draw_space(600, 4)
+    place_at_ridge(space, TrainingRows(X, Y), NO_SCALING, 1.0, run_in_caller, seed=0)
+    assert correlate(space, X, solve(X, Y)) > 0.999 > correlate(space, X, solve(X, Y, least_penalty=0))
 
 
 def test_lower_dimension_start_is_the_best_map_of_that_rank() -> None:

@@ -26,6 +26,8 @@ ROUNDS, STEPS = 2, 2
 """Rounds of the subspace iteration, and steps of conjugate gradients in each."""
 PENALTY = 20.0
 """Ridge penalty, as a multiple of the mean eigenvalue of Z'Z for rows Z."""
+LEAST_PENALTY = 6.0
+"""Least penalty, as a multiple of the mean squared length of rows; it counts where rows are fewer than features."""
 LABEL_POWER = 0.5
 """Power of the singular values that the label table keeps: similar labels have similar points."""
 _LEAST_EIGENVALUE = 1e-6
@@ -115,7 +117,8 @@ class _RowProducts:
 
     def solve(self, right: Float32) -> Float32:
         """Return (Z Z' + penalty)^-1 times a table of rows, by a few steps of conjugate gradients per column."""
-        penalty = np.float32(_compute_penalty(self.inputs, self.space.n_features))
+        n_rows = feature_matrix.count_rows(self.inputs)
+        penalty = np.float32(_compute_penalty(_sum_all_squares(self.inputs), n_rows, self.space.n_features))
         solution, residual, direction = np.zeros_like(right), right.copy(), right.copy()
         squares = _sum_squares(residual)
         for _ in range(STEPS):
@@ -155,22 +158,24 @@ def _fit_labels(
     """
     encoder, width = replace(space, features=V), V.shape[1]
     gram, heads = np.zeros((width, width)), np.zeros((space.n_labels, width), np.float32)
-    counts, penalty = np.zeros(space.n_labels, np.int64), 0.0
+    counts, n_rows, squares = np.zeros(space.n_labels, np.int64), 0, 0.0
     for inputs, targets in parts:
         weighted, shares = _weigh(inputs, targets, weights)
         points = encoder.compute_points(weighted, run)
         gram += points.T @ points
         heads += shares.T @ points
         counts += count_label_rows(targets)
-        penalty += _compute_penalty(weighted, space.n_features)
+        n_rows += feature_matrix.count_rows(weighted)
+        squares += _sum_all_squares(weighted)
     heads /= np.sqrt(np.maximum(counts, 1)).astype(np.float32)[:, None]
+    penalty = _compute_penalty(squares, n_rows, space.n_features)
     eigenvalues, vectors = np.linalg.eigh(gram + penalty * (V.T @ V))
     is_significant = eigenvalues > _LEAST_EIGENVALUE * eigenvalues[-1]
     whitening = vectors[:, is_significant] / np.sqrt(eigenvalues[is_significant])
-    squares, rotation = np.linalg.eigh(whitening.T @ (heads.T @ heads) @ whitening)
-    best = np.argsort(-squares, kind="stable")[: space.dim]
-    best = best[squares[best] > _LEAST_EIGENVALUE * squares.max(initial=0)]
-    singular_values, rotation = np.sqrt(squares[best]), rotation[:, best]
+    variances, rotation = np.linalg.eigh(whitening.T @ (heads.T @ heads) @ whitening)
+    best = np.argsort(-variances, kind="stable")[: space.dim]
+    best = best[variances[best] > _LEAST_EIGENVALUE * variances.max(initial=0)]
+    singular_values, rotation = np.sqrt(variances[best]), rotation[:, best]
     relative = singular_values / singular_values.max(initial=np.finfo(float).tiny)
     split = relative ** (1 - LABEL_POWER)
     to_features, to_labels = whitening @ (rotation * split), whitening @ (rotation / split)
@@ -190,9 +195,14 @@ def _weigh(inputs: FeatureMatrix, targets: Matrix, weights: Float32 | None) -> t
     return inputs, csr_matrix(diags_array(factors.astype(np.float32)) @ targets)
 
 
-def _compute_penalty(inputs: FeatureMatrix, n_features: int) -> float:
+def _sum_all_squares(inputs: FeatureMatrix) -> float:
     values = inputs.data if isinstance(inputs, Csr) else inputs.ravel()
-    return PENALTY * float(values @ values) / n_features
+    return float(values @ values)
+
+
+def _compute_penalty(squares: float, n_rows: int, n_features: int) -> float:
+    """Return the ridge penalty for rows whose values have this sum of squares."""
+    return squares * max(PENALTY / n_features, LEAST_PENALTY / max(n_rows, 1))
 
 
 def _divide(a: Float32, b: Float32) -> Float32:
