@@ -71,7 +71,7 @@ def train_on_wrong_tags(collection: Collection, rows_by_item: Rows, **options: A
     wrong = {item: [KINDS[(KINDS.index(rows_by_item[item]["kind"]) + 1) % 4]] for item in lies}
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in lies}, "rejected")
     tag(collection, wrong)
-    return train_collection_model(collection, **OPTIONS | {"epochs": 3}, person_weight=1000, **options)
+    return train_collection_model(collection, **OPTIONS | {"epochs": 10}, person_weight=1000, **options)
 
 
 def test_worse_model_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> None:
