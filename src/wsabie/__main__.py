@@ -10,7 +10,7 @@ reduce_collections()  # here, because the processes that `serve` starts import t
 
 
 def run() -> None:
-    """The command that was given; Ctrl-C while it is still being imported ends it as quietly as later."""
+    """Run the command; Ctrl-C while its code is imported ends it as quietly as later."""
     try:
         try:
             from wsabie.cli.main import run as begin

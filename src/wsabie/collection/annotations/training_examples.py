@@ -10,7 +10,7 @@ from sqlalchemy import Connection, case, func, select
 from wsabie.collection.db.database import select_in
 from wsabie.collection.db.journal import read_last_entry
 from wsabie.collection.db.tables import annotations, bursts, changes, items, labels
-from wsabie.collection.scan.file_inspection import rescan_error
+from wsabie.collection.folder.collection import make_rescan_error
 from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 
@@ -157,7 +157,7 @@ def require_enough(examples: TrainingExamples, folder: Path, n_changed: int = 0)
     needs = f"; training needs at least {MIN_ITEMS} items with tags, and {MIN_LABELS} labels"
     if n_changed:
         changed = f"{n_changed:,} file{'s' * (n_changed > 1)} changed or disappeared since the last scan"
-        raise rescan_error(folder, f"{changed}, which leaves {amounts}{needs}")
+        raise make_rescan_error(folder, f"{changed}, which leaves {amounts}{needs}")
     if examples.n_absent:
         amounts += f", besides {examples.n_absent:,} whose files are missing or cannot be read"
     raise InputError(f"{folder} has {amounts}{needs}: tag some more, or import tags")

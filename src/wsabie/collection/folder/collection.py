@@ -294,6 +294,12 @@ def can_result_from_damage(error: BaseException) -> bool:
     return isinstance(error, _DAMAGE_ERRORS) and not isinstance(error, WsabieError)
 
 
+def make_rescan_error(folder: Path, reason: str, served_reason: str = "") -> InputError:
+    """Return the error for files that changed since the last scan."""
+    served = f"{served_reason or reason}; press Scan on the page Status"
+    return InputError(f"{reason}; run: {format_command('scan', folder)}", served=served)
+
+
 def make_damage_error(collection: Collection, fault: str) -> CollectionError:
     """Return the error for a database with this fault."""
     fact = f"the database of {collection.folder} is damaged ({fault})"

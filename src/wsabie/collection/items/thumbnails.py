@@ -4,9 +4,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from wsabie.collection.folder.collection import Collection
+from wsabie.collection.folder.collection import Collection, make_rescan_error
 from wsabie.collection.items.item_files import find_item_file, get_stream_path, open_item_file
-from wsabie.collection.scan.file_inspection import InspectionTask, inspect_file, read_file_stat, rescan_error
+from wsabie.collection.scan.file_inspection import InspectionTask, inspect_file, read_file_stat
 from wsabie.core.errors import InputError, UnreadableItemError, require
 from wsabie.features.images.image_decoder import decode_image
 from wsabie.io.modalities import PICTURES
@@ -52,7 +52,7 @@ def make_thumbnail(collection: Collection, item: int, size: int = 256) -> Path:
             is_suspect = read_file_stat(stream_path) != item_file.stat
             if is_suspect and inspect_file(InspectionTask(stream_path, PICTURES.name)).hash != content:
                 names = (f"{name} changed since it was scanned" for name in (file, file.relative_to(item_file.folder)))
-                raise rescan_error(collection.folder, *names)
+                raise make_rescan_error(collection.folder, *names)
             _write_thumbnail(stream_path, path, size, f"item {item} cannot be shown: {file}")
     return path
 

@@ -10,13 +10,12 @@ import numpy as np
 
 from wsabie.collection.annotations.training_examples import TrainingExamples, compute_hash_positions, read_examples
 from wsabie.collection.db.database import begin_read
-from wsabie.collection.folder.collection import Collection, lock_models
+from wsabie.collection.folder.collection import Collection, lock_models, make_rescan_error
 from wsabie.collection.learning import feature_store
 from wsabie.collection.learning.model_fitting import fit_suggestions
 from wsabie.collection.learning.suggestions import LabelRanker
 from wsabie.collection.registry.model_registry import LoadedModel, load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions
-from wsabie.collection.scan.file_inspection import rescan_error
 from wsabie.core.arrays import Bool, Float32, Int64, Matrix
 from wsabie.core.errors import InputError, require
 from wsabie.core.execution import SILENT, Executor, Progress
@@ -285,7 +284,7 @@ def compare_models(
     n_tagged = len(find_tagged_rows(holdout))
     if not n_tagged and n_unreadable:
         fact = f"none of the {n_unreadable:,} held-out items can be read as it was scanned"
-        raise rescan_error(collection.folder, fact)
+        raise make_rescan_error(collection.folder, fact)
     require(n_tagged > 0, "no item with a tag was held out from all of these models; tag some more items")
     n_trained_on = int((examples.is_holdout & ~examples.unjudged).sum()) - len(all_holdout.hashes)
     evaluations = []

@@ -23,8 +23,8 @@ from sqlalchemy import select, update
 
 from wsabie.collection.db.database import begin_write, execute_in, fetch_rows, group_pairs, iterate_chunks
 from wsabie.collection.db.tables import items
-from wsabie.collection.folder.collection import Collection
-from wsabie.collection.scan.file_inspection import read_file_stat, rescan_error
+from wsabie.collection.folder.collection import Collection, make_rescan_error
+from wsabie.collection.scan.file_inspection import read_file_stat
 from wsabie.core.arrays import Bool, Matrix
 from wsabie.core.errors import InputError, WsabieError, require
 from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor, Stage
@@ -138,7 +138,7 @@ def choose_feature_extractor(
         source = ItemList(collection.folder, list(_iterate_files(collection, hashes, [], stage)))
     if not len(source):
         fact = f"of {len(hashes):,} items all files changed or disappeared since the last scan"
-        raise rescan_error(collection.folder, fact)
+        raise make_rescan_error(collection.folder, fact)
     unfitted = candidate or create_extractor(seed=seed)
     extractor = fit_extractor(unfitted, source, executor=resources.executor, progress=resources.progress)
     save_feature_extractor(collection, extractor)

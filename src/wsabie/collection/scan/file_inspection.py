@@ -7,10 +7,9 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 from typing import IO, NamedTuple
 
-from wsabie.core.errors import InputError, UnreadableItemError
+from wsabie.core.errors import UnreadableItemError
 from wsabie.core.input_files import format_open_error
 from wsabie.features.images.image_decoder import open_image_stream, read_header
 from wsabie.io.formats.media_folder import normalise_labels
@@ -125,12 +124,6 @@ def inspect_file(task: InspectionTask) -> FileInspection:
         if inspection.reason != CHANGING and read_file_stat(task.path) == old_stat:
             return inspection
     return FileInspection(reason=CHANGING)
-
-
-def rescan_error(folder: Path, reason: str, served_reason: str = "") -> InputError:
-    """Return the error for files that changed since the last scan."""
-    served = f"{served_reason or reason}; press Scan on the page Status"
-    return InputError(f"{reason}; run: wsabie collection scan {quote(str(folder))}", served=served)
 
 
 def read_file_stat(path: Path) -> FileStat | None:

@@ -50,8 +50,8 @@ class Wsabie(PointTransformer, UpdatableModel):
     epochs : int or "auto", default "auto"
         Number of passes over all (row, label) pairs; "auto" takes 10 to 30, fewer where there are more pairs.
     learning_rate : float, {"V": float, "W": float} or "auto", default "auto"
-        Size of the first steps, for both tables or for each (V: features, W: labels). With a number, init="auto" is
-        "random", because a ridge start wants smaller steps.
+        Size of the first steps, for both tables or for each (V: features, W: labels); a number turns init="auto" into
+        "random".
     similarity : {"dot", "euclidean", "cosine"}, default "dot"
         Score of a row and a label: inner product, negative Euclidean distance, or cosine.
     scaling : {"auto", "tfidf", None}, default "auto"
