@@ -1,6 +1,6 @@
 /** Keyboard shortcuts of a page, and the list that ? shows. */
 
-import { useEffect, useRef } from "react";
+import { useEffect, useLayoutEffect, useRef } from "react";
 import { createStore } from "./store";
 
 export interface Shortcut {
@@ -33,11 +33,13 @@ function isActivation(event: KeyboardEvent): boolean {
 /** Listen to keys while the component is mounted, except during typing and below an open dialog. */
 export function useShortcuts(shortcuts: Shortcut[], scope: "page" | "dialog" = "page"): void {
   const latest = useRef(shortcuts);
-  useEffect(() => {
-    latest.current = shortcuts;
-    if (scope === "page") pageShortcuts.set(shortcuts);
+  useLayoutEffect(() => {
+    latest.current = shortcuts; // with what is on the screen, so that no key meets an earlier state
   });
   useEffect(() => {
+    if (scope === "page") pageShortcuts.set(shortcuts);
+  });
+  useLayoutEffect(() => {
     const handleKey = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       if (isTextField(event.target) || isActivation(event)) return;

@@ -114,7 +114,7 @@ function useWidth(container: React.RefObject<HTMLDivElement | null>): number {
 /** Handle keys while neither a picture nor a field has the focus; the picture then takes it. */
 function useUnfocusedKeys(container: React.RefObject<HTMLDivElement | null>, focus: number, handleKey: (event: KeyPress) => void): void {
   const latest = useRef({ focus, handleKey });
-  useEffect(() => {
+  useLayoutEffect(() => {
     latest.current = { focus, handleKey };
   });
   useEffect(() => {
