@@ -13,7 +13,7 @@ from wsabie.io.formats.mulan import read_mulan
 from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.io.vocabulary.word_vector_files import read_word_vectors
 from wsabie.storage.rejects import Rejects
-from wsabie.vocabulary.label_similarity import FAR
+from wsabie.vocabulary.hierarchy_distances import FAR
 
 
 def run(folder: Path) -> None:

@@ -18,7 +18,7 @@ from wsabie.io.records import FeatureTable
 from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_hierarchy import Hierarchy
-from wsabie.vocabulary.label_similarity import FAR
+from wsabie.vocabulary.hierarchy_distances import FAR
 
 KS = (2, 5, 10, 20)
 SEEDS, TWO, THREE, ALL_LABELS = "ImageNet 2012 1K", "Zero-shot 2-hop", "Zero-shot 3-hop", "Zero-shot ImageNet 2011 21K"

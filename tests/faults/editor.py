@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wsabie.collection.db.journal import begin_entry, undo_entry
 from wsabie.collection.folder.collection import Collection, open_collection
-from wsabie.collection.labels import label_edits, label_list, label_store
+from wsabie.collection.labels import label_edits, label_list, label_merge, label_store
 
 EDITOR = "cain"
 STEPS = 3
@@ -41,7 +41,7 @@ def _do(collection: Collection, number: int, step: int) -> None:
         label_edits.edit_label(collection, f"edit {number}", EDITOR, name=f"new {number}")
     elif number % 2:
         new, of_all = label_list.find_label_ids(collection, [f"new {number}", "all of them"])
-        label_edits.merge_labels(collection, [new], of_all, EDITOR)
+        label_merge.merge_labels(collection, [new], of_all, EDITOR)
     else:
         undo_entry(collection.engine, by=EDITOR)
 

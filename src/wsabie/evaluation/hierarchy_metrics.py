@@ -11,7 +11,7 @@ Hierarchical precision of one true label (Frome et al. 2013, appendix A.3):
 
     hp@k = (labels of the correct set for k among the first k) / k
 
-The correct set consists of rings of candidates around the true label (`wsabie.vocabulary.label_similarity`). Several
+The correct set consists of rings of candidates around the true label (`wsabie.vocabulary.hierarchy_distances`). Several
 true labels share the rings. hp@1 is p@1.
 
 Hierarchical error of the ImageNet challenges of 2010 and 2011, which withdrew it later because it is insensitive:
@@ -37,7 +37,8 @@ import numpy as np
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64
 from wsabie.core.label_lists import LabelLists
 from wsabie.kernels.ranking.topk import TopKHeap
-from wsabie.vocabulary.label_similarity import AncestorHeights, HopDistances, LabelSimilarity, find_radius
+from wsabie.vocabulary.hierarchy_distances import AncestorHeights, HopDistances, find_radius
+from wsabie.vocabulary.label_similarity import LabelSimilarity
 
 
 class RankedRow(NamedTuple):

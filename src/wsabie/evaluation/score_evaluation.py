@@ -15,7 +15,8 @@ from wsabie.core.validation import as_array
 from wsabie.evaluation import hierarchy_metrics, metrics
 from wsabie.evaluation.positive_ranks import rank_scores
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk
-from wsabie.vocabulary.label_similarity import AncestorHeights, HopDistances, as_label_similarity
+from wsabie.vocabulary.hierarchy_distances import AncestorHeights, HopDistances
+from wsabie.vocabulary.label_similarity import as_label_similarity
 
 _LARGEST_K = np.iinfo(np.int32).max
 MetricValues = dict[str, Float64]

@@ -1,4 +1,4 @@
-"""Ranking loss L(k), a sum of rank weights, as an array."""
+"""Rank weights, and their sums L(k), the loss at rank k; `kernels/training/warp.py` estimates ranks."""
 
 from collections.abc import Sequence
 from typing import Literal

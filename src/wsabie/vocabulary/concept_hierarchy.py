@@ -18,8 +18,9 @@ import numpy as np
 from wsabie.core.arrays import Int32, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.validation import build_incidence
+from wsabie.vocabulary.hierarchy_distances import FAR, AncestorHeights, HopDistances
 from wsabie.vocabulary.label_names import normalise_label_name
-from wsabie.vocabulary.label_similarity import FAR, AncestorHeights, HopDistances, SiblingSimilarity
+from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
 MAX_PAIRS = 1 << 26
 """Maximum number of pairs in a hierarchy; 512 MiB."""

@@ -29,7 +29,7 @@ from wsabie.collection.interchange.tag_export import export_tags
 from wsabie.collection.items import item_pages
 from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.jobs import queue
-from wsabie.collection.labels import label_edits, label_list, label_store
+from wsabie.collection.labels import label_edits, label_list, label_merge, label_store
 from wsabie.collection.labels.label_list import list_labels
 from wsabie.collection.merge_proposals.proposals import refresh_proposals
 from wsabie.collection.overview import read_status
@@ -63,10 +63,10 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tag_items(collection, [1, 2, 3], accept=["zebra", "horse", "sea"], by="eve")
         tag_items(collection, [4], reject=["sea"], by="eve")
         tag_items(collection, [4, 5], accept=["zebras"], by="eve")
-        label_edits.merge_labels(collection, [4], 1, "eve")
+        label_merge.merge_labels(collection, [4], 1, "eve")
         label_edits.edit_label(collection, "zebra", "eve", parent="horse")
         label_edits.edit_label(collection, "horse", "eve", add={"Pferd": "de"})
-        label_edits.exclude_merge(collection, [2, 3], "eve")
+        label_merge.exclude_merge(collection, [2, 3], "eve")
         tag_items(collection, [6], accept=["horse"], by="eve")
         undo_entry(collection.engine, by="eve")
         with begin_write(collection.engine) as connection:
@@ -105,7 +105,7 @@ WRITERS: tuple[Callable[[Collection], object], ...] = (
     lambda c: tag_items(c, [1, 8], accept=["zebra"], by="eve"),
     lambda c: undo_entry(c.engine, by="eve"),
     lambda c: undo_entry(c.engine, 2, by="eve"),
-    lambda c: label_edits.merge_labels(
+    lambda c: label_merge.merge_labels(
         c, label_list.find_label_ids(c, ["horse"]), label_list.find_label_ids(c, ["zebra"])[0], "eve"
     ),
     lambda c: label_edits.edit_label(c, "zebra", "eve", name="quagga"),

@@ -11,7 +11,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, format_current_time, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, check_database
-from wsabie.collection.labels import label_edits, label_store
+from wsabie.collection.labels import label_edits, label_merge, label_store
 from wsabie.core.errors import InputError, NotFoundError, UnknownLabelError
 
 
@@ -195,7 +195,7 @@ def test_merge_moves_all_references_and_is_undone(collection: Collection) -> Non
         assert label_store.add_synonyms(change, label_ids["gull"], {"Möwe": "de", "seagull": "en"}) == ["seagull"]
     state_before = read_state(collection)
     with begin_entry(collection.engine, "eve", "merge") as change:
-        assert label_store.merge_label(change, label_ids["gull"], label_ids["seagull"]) == label_store.MergeCounts(
+        assert label_merge.merge_label(change, label_ids["gull"], label_ids["seagull"]) == label_merge.MergeCounts(
             moved=1, duplicates=1
         )
     assert read_decisions(collection) == {
@@ -231,8 +231,8 @@ def test_label_deletion_removes_its_rows_and_is_undone(collection: Collection) -
         label_store.add_synonyms(change, label_ids["gull"], {"Möwe": "de"})
         pairs = [{"label_a": label_ids[name], "label_b": label_ids["tern"]} for name in ("gull", "mew")]
         change.add(tables.merge_exclusions, pairs)
-        label_store.merge_label(change, label_ids["mow"], label_ids["mew"])
-        label_store.merge_label(change, label_ids["mew"], label_ids["gull"])
+        label_merge.merge_label(change, label_ids["mow"], label_ids["mew"])
+        label_merge.merge_label(change, label_ids["mew"], label_ids["gull"])
     count_exclusions = select(func.count()).select_from(tables.merge_exclusions)
     state_before = read_state(collection)
     with pytest.raises(InputError, match=r"'gull' is accepted or rejected 2 times; delete these tags too \(`with"):

@@ -30,7 +30,7 @@ from wsabie.collection.interchange import tag_import
 from wsabie.collection.interchange.tag_export import TagSelection, export_tags
 from wsabie.collection.interchange.tag_import import import_tags
 from wsabie.collection.interchange.tag_tables import escape_formula, unescape_formula
-from wsabie.collection.labels import label_store
+from wsabie.collection.labels import label_merge, label_store
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.storage.rejects import Rejects
 
@@ -223,7 +223,7 @@ def test_export_selects_by_state_and_label(collection: Collection) -> None:
     assert out(state="suggested", min_probability=0.5) == [(C, "sea", "suggested")]
     assert len(out(state="all")) == 6
     with begin_entry(collection.engine, "eve", "merge") as change:
-        label_store.merge_label(change, sky, sea)
+        label_merge.merge_label(change, sky, sea)
     assert out(state="suggested") == [(C, "sea", "suggested")]  # the model has not looked again
     undo_entry(collection.engine, by="eve")
     assert [row[0] for row in out(folder="2024/may/")] == [D]

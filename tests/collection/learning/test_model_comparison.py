@@ -15,7 +15,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection, lock_models
-from wsabie.collection.labels import label_store
+from wsabie.collection.labels import label_merge, label_store
 from wsabie.collection.learning import evaluation
 from wsabie.collection.learning.evaluation import compare_models
 from wsabie.collection.learning.model_fitting import LearningCurve, TrainingPoint
@@ -165,7 +165,7 @@ def test_comparison_uses_current_tags(tagged: tuple[Collection, Rows]) -> None:
     figures_before = compare_models(collection, [1, 2]).models[0].figures
     with begin_entry(collection.engine, "eve", "merge") as change:
         label_ids = {name: label_store.find_label(change.connection, name) for name in ("food", "people")}
-        label_store.merge_label(change, label_ids["people"], label_ids["food"])
+        label_merge.merge_label(change, label_ids["people"], label_ids["food"])
     merged = compare_models(collection, [1, 2])
     assert merged.labels == 3
     assert merged.models[0].figures["MAP"] > figures_before["MAP"]  # one of two right columns is enough

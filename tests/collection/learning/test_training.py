@@ -17,7 +17,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection
-from wsabie.collection.labels import label_store
+from wsabie.collection.labels import label_merge, label_store
 from wsabie.collection.learning import training
 from wsabie.collection.learning.evaluation import evaluate_model
 from wsabie.collection.learning.feature_store import open_feature_store
@@ -168,7 +168,7 @@ def test_merged_and_renamed_labels_are_suggested_by_current_name(
     train_collection_model(collection, **OPTIONS)
     with begin_entry(collection.engine, "eve", "merge") as change:
         label_ids = {name: label_store.find_label(change.connection, name) for name in ("food", "people", "animals")}
-        label_store.merge_label(change, label_ids["people"], label_ids["food"])
+        label_merge.merge_label(change, label_ids["people"], label_ids["food"])
         label_store.rename_label(change, label_ids["animals"], "beasts")
     apply_model(collection, by="eve", again=True, floor=0, threads=1)
     names = {name for label_probabilities in suggested(collection).values() for name in label_probabilities}

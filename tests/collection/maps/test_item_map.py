@@ -24,7 +24,7 @@ from wsabie.collection.db.journal import begin_entry, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection, open_collection
 from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.items.item_pages import read_item_page
-from wsabie.collection.labels import label_edits, label_store
+from wsabie.collection.labels import label_merge, label_store
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.maps import item_map
@@ -145,7 +145,7 @@ def test_map_labels_follow_merges_and_their_model(trained_collection: Collection
     built_map = item_map.build_map(trained_collection)
     places_before = at()
     label_ids = {label.name: label.id for label in item_map.place_labels(trained_collection, built_map)}
-    label_edits.merge_labels(trained_collection, [label_ids["food"]], label_ids["animals"], by="eve")
+    label_merge.merge_labels(trained_collection, [label_ids["food"]], label_ids["animals"], by="eve")
     merged = at()
     assert "food" not in merged
     maps_of_now = item_map._bests

@@ -11,7 +11,7 @@ from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read, begin_write
 from wsabie.collection.db.journal import begin_entry, format_current_time, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels import label_edits, label_list, label_store
+from wsabie.collection.labels import label_edits, label_list, label_merge, label_store
 from wsabie.collection.labels.label_enrichment import EnrichmentCounts, enrich_labels
 from wsabie.collection.merge_proposals import proposals
 from wsabie.collection.merge_proposals.proposals import MergeProposal, ProposalList, apply_proposals, find_proposals
@@ -44,13 +44,13 @@ def tag_items_with_labels(
     return label_ids
 
 
-def merge_names(collection: Collection, names: list[str], into: str) -> label_edits.MergeResult:
+def merge_names(collection: Collection, names: list[str], into: str) -> label_merge.MergeResult:
     *sources, target = label_list.find_label_ids(collection, [*names, into])
-    return label_edits.merge_labels(collection, sources, target, "eve")
+    return label_merge.merge_labels(collection, sources, target, "eve")
 
 
-def exclude_labels(collection: Collection, names: list[str]) -> label_edits.ExclusionResult:
-    return label_edits.exclude_merge(collection, label_list.find_label_ids(collection, names), "eve")
+def exclude_labels(collection: Collection, names: list[str]) -> label_merge.ExclusionResult:
+    return label_merge.exclude_merge(collection, label_list.find_label_ids(collection, names), "eve")
 
 
 def read_state(collection: Collection) -> list[object]:
@@ -205,7 +205,7 @@ def test_excluded_pair_is_not_proposed_until_undo(collection: Collection) -> Non
     tag_items_with_labels(collection, {"Polish": [1, 2, 3], "polish": [4], "POLISH": [5]})
     assert list_merge_names(find_proposals(collection)) == [("Polish", ["polish", "POLISH"])]
     assert exclude_labels(collection, ["polish", "Polish"]).pairs == 1
-    assert exclude_labels(collection, ["Polish", "polish"]) == label_edits.ExclusionResult(0, None)
+    assert exclude_labels(collection, ["Polish", "polish"]) == label_merge.ExclusionResult(0, None)
     assert len(read_history(collection.engine)) == 1
     assert list_merge_names(find_proposals(collection)) == [("Polish", ["POLISH"])]  # and no chain leads around it
     merge_names(collection, ["POLISH"], "polish")

@@ -6,7 +6,7 @@ from tests.collection.scan.conftest import decide_as_person, read_rows, read_tag
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry, undo_entry
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels import label_store
+from wsabie.collection.labels import label_merge, label_store
 from wsabie.collection.scan.roots import list_roots
 from wsabie.storage.rejects import Rejects
 
@@ -55,7 +55,7 @@ def test_excluded_name_of_a_label_that_another_folder_gives_withdraws_nothing(an
     run_scan(animals)
     with begin_entry(animals.engine, "eve", "merge") as change:
         odds, cat = (label_store.find_label(change.connection, name) for name in ("odds", "cat"))
-        label_store.merge_label(change, odds, cat)
+        label_merge.merge_label(change, odds, cat)
     assert run_scan(animals, not_labels=["odds"]).withdrawn_tags == 0
     assert run_scan(animals, not_labels=["cat"]).withdrawn_tags == 2
 

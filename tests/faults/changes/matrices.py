@@ -81,7 +81,8 @@ def doors() -> dict[str, Callable[[Any, Any, Any], Any]]:
     from wsabie.evaluation.splits import Split, drop_near
     from wsabie.kernels.embedding.candidates import Dot
     from wsabie.search.query_labels import LabelAliases
-    from wsabie.vocabulary.label_similarity import AncestorHeights, HopDistances, SiblingSimilarity
+    from wsabie.vocabulary.hierarchy_distances import AncestorHeights, HopDistances
+    from wsabie.vocabulary.label_similarity import SiblingSimilarity
 
     rng = np.random.default_rng(0)
     X, Y = random_matrix(rng, (N, WIDTH)), random_matrix(rng, (N, LABELS), binary=True)

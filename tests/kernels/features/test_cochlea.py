@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.cochlea import compute_cochlea_output, compute_stabilised_image
 
-from wsabie.kernels.features.cochlea import CochleaState, FilterCascade, integrate_strobes, run_cochlea
+from wsabie.kernels.features.auditory_image import ImageState, integrate_strobes
+from wsabie.kernels.features.cochlea import CochleaState, FilterCascade, run_cochlea
 
 N_LAGS = 24
 DECAY, LEAST = np.float32(0.97), 5
@@ -24,11 +25,11 @@ def cascade(n, smooth=0.02, floor=1e-3):
 
 def image_of(samples, filters, cuts=()):
     """The image, lag 0 first, hearing the samples in pieces."""
-    state = CochleaState.silent(len(filters.real), N_LAGS)
+    cochlea, state = CochleaState.silent(len(filters.real)), ImageState.silent(len(filters.real), N_LAGS)
     ring = np.zeros((len(filters.real), N_LAGS + 1), np.float32)
     for piece in np.split(np.asarray(samples, np.float32), cuts):
         ring = np.hstack([ring[:, -N_LAGS - 1 :], np.zeros((len(ring), len(piece)), np.float32)])
-        run_cochlea(piece, filters, state, ring)
+        run_cochlea(piece, filters, cochlea, ring)
         integrate_strobes(ring, len(piece), DECAY, FORGET, LEAST, state)
     return state.image[:, ::-1]
 
@@ -38,7 +39,7 @@ def test_hears_what_the_slow_twin_hears(n_channels, n, seed):
     samples = np.random.default_rng(seed).standard_normal(n).astype(np.float32)
     filters = cascade(n_channels)
     out = np.full((n_channels, 3 + n), 7, np.float32)
-    run_cochlea(samples, filters, CochleaState.silent(n_channels, N_LAGS), out)
+    run_cochlea(samples, filters, CochleaState.silent(n_channels), out)
     assert (out[:, :3] == 7).all()
     np.testing.assert_allclose(out[:, 3:], compute_cochlea_output(samples, filters), rtol=1e-3, atol=1e-3)
 
@@ -46,7 +47,7 @@ def test_hears_what_the_slow_twin_hears(n_channels, n, seed):
 @given(st.integers(1, 3), st.integers(2, 200), st.integers(0, 2**32 - 1))
 def test_the_image_is_that_of_the_slow_twin(n_channels, n, seed):
     sound = np.random.default_rng(seed).random((n_channels, n)).astype(np.float32)
-    state = CochleaState.silent(n_channels, N_LAGS)
+    state = ImageState.silent(n_channels, N_LAGS)
     integrate_strobes(
         np.hstack([np.zeros((n_channels, N_LAGS + 1), np.float32), sound]), n, DECAY, FORGET, LEAST, state
     )
@@ -64,7 +65,7 @@ def test_pieces_are_heard_as_the_whole(sixteenths, seed):
 def test_a_strobe_by_hand():
     """A lone peak of 4 after a 2 and a 1: the image is what lay before it, times 1 - what is left."""
     sound = np.array([[0, 2, 1, 4, 0, 0]], np.float32)
-    state = CochleaState.silent(1, 4)
+    state = ImageState.silent(1, 4)
     integrate_strobes(np.hstack([np.zeros((1, 5), np.float32), sound]), 6, np.float32(1), FORGET, 4, state)
     # counted from the silent sample before the sound, the 2 is the third, too soon, and the 4 is the fifth
     assert state.image[0, ::-1] == pytest.approx((1 - FORGET[5]) * np.array([4, 1, 2, 0]))
@@ -77,7 +78,7 @@ def test_a_threshold_holds_until_it_has_decayed(second, strobe):
     """A peak of 1 after one of 2, whose threshold has halved after 19 samples."""
     sound = np.zeros((1, 60), np.float32)
     sound[0, [9, second]] = [2, 1]
-    state = CochleaState.silent(1, 4)
+    state = ImageState.silent(1, 4)
     ring = np.hstack([np.zeros((1, 5), np.float32), sound])
     integrate_strobes(ring, 60, np.float32(0.5 ** (1 / 19)), FORGET, 3, state)
     assert state.since[0] == 58 - strobe  # the last sample is not yet looked at
@@ -101,18 +102,18 @@ def test_half_as_loud_looks_the_same():
 
 def test_an_echo_ends():
     """After a click and enough silence nothing is left, and nothing so small that arithmetic is slow."""
-    filters, state = cascade(5), CochleaState.silent(5, N_LAGS)
+    filters, cochlea, image = cascade(5), CochleaState.silent(5), ImageState.silent(5, N_LAGS)
     samples = np.zeros(20_000, np.float32)
     samples[10] = 1
     ring = np.zeros((5, N_LAGS + 1 + len(samples)), np.float32)
-    run_cochlea(samples, filters, state, ring)
-    integrate_strobes(ring, len(samples), DECAY, FORGET, LEAST, state)
-    for state_array in (state.first, state.second, state.level, state.threshold):
+    run_cochlea(samples, filters, cochlea, ring)
+    integrate_strobes(ring, len(samples), DECAY, FORGET, LEAST, image)
+    for state_array in (cochlea.first, cochlea.second, cochlea.level, image.threshold):
         assert not state_array.any()
 
 
 def test_of_a_plateau_the_first_sample_is_the_peak():
     sound = np.array([[0, 0, 0, 2, 2, 0, 0]], np.float32)
-    state = CochleaState.silent(1, 4)
+    state = ImageState.silent(1, 4)
     integrate_strobes(np.hstack([np.zeros((1, 5), np.float32), sound]), 7, DECAY, FORGET, 3, state)
     assert state.since[0] == 5 - 3

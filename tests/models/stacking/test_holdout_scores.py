@@ -1,4 +1,4 @@
-"""Held-out scores: folds, nDCG of a pool, and the search for weights."""
+"""Held-out scores: folds, and nDCG of a pool."""
 
 import numpy as np
 import pytest
@@ -46,25 +46,6 @@ def test_parts_with_other_pool_sizes_are_joined() -> None:
     joined = HoldoutScores.join(parts).compute_ndcg(np.ones(1), 5)
     expected = np.concatenate([part.compute_ndcg(np.ones(1), 5) for part in parts])
     np.testing.assert_allclose(joined, expected)
-
-
-def test_weights_join_models_that_know_different_rows() -> None:
-    rng = np.random.default_rng(0)
-    truth = sp.csr_matrix((np.ones(400, bool), (np.arange(400), rng.integers(0, 20, 400))), shape=(400, 20))
-    good, noise = 3 * truth.toarray().astype(np.float32), rng.standard_normal((2, 400, 20)).astype(np.float32)
-    is_first = (np.arange(400) < 200)[:, None]
-    scores = [
-        noise[0] + good * is_first,
-        noise[1] + good * ~is_first,
-        rng.standard_normal((400, 20)).astype(np.float32),
-    ]
-    holdout = HoldoutScores.from_scores(scores, truth)
-    weights = holdout.search_weights(10)
-    assert weights[0] > 0
-    assert weights[1] > 0
-    assert weights[2] <= 1 / 16
-    best_single = max(holdout.compute_ndcg(unit, 10).mean() for unit in np.eye(3))
-    assert holdout.compute_ndcg(weights, 10).mean() > best_single + 0.1
 
 
 def test_small_data_are_fully_cross_validated_by_group() -> None:

@@ -203,7 +203,7 @@ def _apply_change(
     action: str, collection: "Collection", names: Sequence[str], options: LabelActionOptions
 ) -> tuple[str, JsonObject]:
     """Change labels; return the message, and facts for JSON."""
-    from wsabie.collection.labels import label_edits, label_list
+    from wsabie.collection.labels import label_edits, label_list, label_merge
 
     by, (first, *others) = options.resolve_author(), names
     match action:
@@ -218,11 +218,11 @@ def _apply_change(
             label_edits.edit_label(collection, first, by, add=dict.fromkeys(others, options.language or ""))
             return f"{first} is also called {', '.join(others)}", {}
         case "apart":
-            exclusion = label_edits.exclude_merge(collection, label_list.find_label_ids(collection, names), by)
+            exclusion = label_merge.exclude_merge(collection, label_list.find_label_ids(collection, names), by)
             return f"kept apart: {', '.join(names)}", vars(exclusion)
         case "merge":
             *sources, target = label_list.find_label_ids(collection, names)
-            merge = label_edits.merge_labels(collection, sources, target, by)
+            merge = label_merge.merge_labels(collection, sources, target, by)
             moved = f"{format_count(merge.moved_tags, 'annotation')} moved, {merge.duplicates:,} were there already"
             return f"merged into {merge.target}: {moved}", vars(merge)
     return _delete(collection, names, options)

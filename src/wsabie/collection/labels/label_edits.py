@@ -1,37 +1,15 @@
-"""Edits of labels by people: add, merge, rename, nest, delete; each is an entry of the journal."""
+"""Edits of labels by people: add, rename, nest, delete; each is an entry of the journal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
-from sqlalchemy import select
-
-from wsabie.collection.db.journal import JournalWriter, Row, begin_entry
-from wsabie.collection.db.tables import labels, merge_exclusions
+from wsabie.collection.db.journal import Row, begin_entry
+from wsabie.collection.db.tables import labels
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
-from wsabie.core.errors import InputError, require
+from wsabie.core.errors import InputError
 
 _MAX_SUMMARY = 1000
-
-
-@dataclass(frozen=True)
-class MergeResult:
-    """Result of a merge: names, moved tags, duplicates that the target had already, and the journal entry."""
-
-    target: str
-    labels: list[str]
-    moved_tags: int
-    duplicates: int
-    entry: int | None
-
-
-@dataclass(frozen=True)
-class ExclusionResult:
-    """Number of new pairs that are never merged, and the journal entry, to undo it, if there are any."""
-
-    pairs: int
-    entry: int | None
 
 
 @dataclass(frozen=True)
@@ -82,27 +60,8 @@ def delete_labels(
         unique_ids = dict.fromkeys(label_ids)
         deletions = [label_store.delete_label(change, label_id, with_tags=with_tags) for label_id in unique_ids]
         names, tags = [name for name, _, _ in deletions], sum(n_tags for _, n_tags, _ in deletions)
-        change.summary = f"deleted {_quote_names(names)}" + (f" with {tags:,} tags" if tags else "")
+        change.summary = f"deleted {quote_names(names)}" + (f" with {tags:,} tags" if tags else "")
     return DeletionResult(names, tags, sum(n_children for _, _, n_children in deletions), change.entry)
-
-
-def merge_labels(collection: Collection, label_ids: Iterable[int], target: int, by: str) -> MergeResult:
-    """Merge labels into another, as one journal entry.
-
-    Raises
-    ------
-    NotFoundError
-        A label is missing or was merged.
-    InputError
-        A label would be merged into itself.
-    """
-    sources = list(dict.fromkeys(label_ids))
-    with begin_entry(collection.engine, by, "merge") as change:
-        *names, target_name = _read_names(change, [*sources, target])
-        merges = [label_store.merge_label(change, label_id, target) for label_id in sources]
-        change.summary = f"merged {_quote_names(names)} into {target_name!r}"
-    moved, duplicates = sum(merge.moved for merge in merges), sum(merge.duplicates for merge in merges)
-    return MergeResult(target_name, names, moved, duplicates, change.entry)
 
 
 def edit_label(
@@ -168,32 +127,6 @@ def edit_label(
     return change.entry
 
 
-def exclude_merge(collection: Collection, label_ids: Iterable[int], by: str) -> ExclusionResult:
-    """Exclude labels from being merged with one another.
-
-    Raises
-    ------
-    NotFoundError
-        A label is missing or was merged.
-    InputError
-        There are fewer than two labels.
-    """
-    distinct_ids = sorted(set(label_ids))
-    require(len(distinct_ids) > 1, "give two labels or more that are to be kept apart")
-    with begin_entry(collection.engine, by, "apart") as change:
-        change.summary = f"kept apart: {', '.join(map(repr, _read_names(change, distinct_ids)))}"
-        c = merge_exclusions.c
-        query = select(c.label_a, c.label_b).where(c.label_a.in_(distinct_ids))
-        existing = {(row[0], row[1]) for row in change.connection.execute(query)}
-        pairs = [pair for pair in combinations(distinct_ids, 2) if pair not in existing]
-        exclusion_ids = change.add(merge_exclusions, [{"label_a": a, "label_b": b} for a, b in pairs])
-    return ExclusionResult(len(exclusion_ids), change.entry)
-
-
-def _quote_names(names: Sequence[str]) -> str:
+def quote_names(names: Sequence[str]) -> str:
+    """Quote up to five names for a message, and count the others."""
     return ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _read_names(change: JournalWriter, label_ids: Sequence[int]) -> list[str]:
-    """Return the names of labels; refuse missing and merged ones."""
-    return [label_store.read_label(change.connection, label_id)["name"] for label_id in label_ids]

@@ -1,10 +1,10 @@
-"""The labels of a collection: name lookup, synonyms, parents, merging and deletion."""
+"""The labels of a collection: name lookup, synonyms, parents and deletion."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection, func, select, union_all
 
@@ -12,7 +12,7 @@ from wsabie.collection.db.damage import find_label_cycles
 from wsabie.collection.db.database import iterate_chunks, select_in
 from wsabie.collection.db.journal import JournalWriter, Row, read_rows
 from wsabie.collection.db.tables import Condition, annotations, changes, items, labels, merge_exclusions, synonyms
-from wsabie.core.errors import InputError, NotFoundError, UnknownLabelError, require
+from wsabie.core.errors import InputError, NotFoundError, UnknownLabelError
 from wsabie.vocabulary.label_names import normalise_label_name
 from wsabie.vocabulary.name_suggestions import find_closest_names
 
@@ -56,13 +56,6 @@ class TaggedLabelError(InputError):
     def __init__(self, fault: str) -> None:
         super().__init__(f"{fault}; delete these tags too (`with_tags`), or merge it into another label")
         self.fault = fault
-
-
-class MergeCounts(NamedTuple):
-    """Result of a merge: moved annotations and dropped duplicates."""
-
-    moved: int
-    duplicates: int
 
 
 def normalise_name(name: str) -> str:
@@ -251,41 +244,6 @@ def set_parent(change: JournalWriter, label_id: int, parent: int | None) -> None
         fact = f"{read_label(change.connection, label_id)['name']!r} would be above itself"
         raise InputError(f"{fact}; choose another parent")
     change.update(labels, {label_id: {"parent_id": parent}})
-
-
-def merge_label(change: JournalWriter, label_id: int, target_id: int) -> MergeCounts:
-    """Merge a label into another: annotations, synonyms and children move; its name becomes a synonym.
-
-    If an item has both, the annotation of the target stays.
-
-    Raises
-    ------
-    InputError
-        The labels are the same.
-    NotFoundError
-        A label is missing or was merged.
-    """
-    source, target = read_label(change.connection, label_id), read_label(change.connection, target_id)
-    require(label_id != target_id, f"{target['name']!r} cannot be merged into itself; give two labels")
-    a, connection = annotations.c, change.connection
-    query = select(a.id, a.item_id, a.region)
-    target_keys = {(item, region) for _, item, region in connection.execute(query.where(a.label_id == target_id))}
-    source_keys = {tag: tuple(key) for tag, *key in connection.execute(query.where(a.label_id == label_id))}
-    duplicate_ids = [tag for tag, key in source_keys.items() if key in target_keys]
-    moves = {tag: {"label_id": target_id} for tag, key in source_keys.items() if key not in target_keys}
-    change.remove(annotations, duplicate_ids)
-    change.update(annotations, moves)
-    is_below = label_id in list_ancestors(connection, target_id)
-    children = connection.scalars(select(labels.c.id).where(labels.c.parent_id == label_id))
-    change.update(labels, {child: {"parent_id": target_id} for child in children if child != target_id})
-    if is_below:
-        change.update(labels, {target_id: {"parent_id": source["parent_id"]}})
-    source_synonyms = connection.scalars(select(synonyms.c.id).where(synonyms.c.label_id == label_id))
-    change.update(synonyms, {synonym_id: {"label_id": target_id} for synonym_id in source_synonyms})
-    change.update(labels, {label_id: {"merged_into": target_id, "parent_id": None}})
-    change.add(synonyms, [{"name": source["name"], "label_id": target_id, "language": source["language"]}])
-    change.summary = change.summary or f"merged {source['name']!r} into {target['name']!r}"
-    return MergeCounts(len(moves), len(duplicate_ids))
 
 
 def read_merge_targets(connection: Connection) -> dict[int, int]:

@@ -23,7 +23,8 @@ from wsabie.collection.db.cache import DatabaseCache, FileCache
 from wsabie.collection.db.database import begin_read, group_pairs
 from wsabie.collection.db.journal import begin_entry, format_current_time, read_last_entry, read_rows
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels.label_store import ITEMS_BY_LABEL, LabelCount, merge_label, read_merge_targets
+from wsabie.collection.labels.label_merge import merge_label
+from wsabie.collection.labels.label_store import ITEMS_BY_LABEL, LabelCount, read_merge_targets
 from wsabie.collection.merge_proposals.evidence import (
     DIFFERENT_WORDS,
     MAX_SEARCHED,

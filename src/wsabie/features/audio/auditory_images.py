@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Float32, Float64
-from wsabie.kernels.features.cochlea import CochleaState, FilterCascade, integrate_strobes, run_cochlea
+from wsabie.kernels.features.auditory_image import ImageState, integrate_strobes
+from wsabie.kernels.features.cochlea import CochleaState, FilterCascade, run_cochlea
 
 ROWS, COLUMNS = 16, 32
 """Rows and columns to which a box is shrunk."""
@@ -103,7 +104,7 @@ def compute_auditory_images(samples: Float32, config: AuditoryImageConfig) -> It
     """
     filters, hop, n_lags, rate = design_filter_cascade(config), config.hop_samples, config.n_lags, config.rate
     n_channels = len(filters.real)
-    state = CochleaState.silent(n_channels, n_lags)
+    cochlea, strobes = CochleaState.silent(n_channels), ImageState.silent(n_channels, n_lags)
     decay = np.float32(np.exp(-1 / (_THRESHOLD_SECONDS * rate)))
     forget = np.exp(-np.arange(rate) / (_MEMORY_SECONDS * rate)).astype(np.float32)
     least = round(_LEAST_SECONDS * rate)
@@ -111,9 +112,9 @@ def compute_auditory_images(samples: Float32, config: AuditoryImageConfig) -> It
     for start in range(0, len(samples), hop):
         history[:, : n_lags + 1] = history[:, hop:].copy()
         piece = np.ascontiguousarray(samples[start : start + hop], np.float32)
-        run_cochlea(np.pad(piece, (0, hop - len(piece))), filters, state, history)
-        integrate_strobes(history, hop, decay, forget, least, state)
-        yield state.image[:, ::-1]
+        run_cochlea(np.pad(piece, (0, hop - len(piece))), filters, cochlea, history)
+        integrate_strobes(history, hop, decay, forget, least, strobes)
+        yield strobes.image[:, ::-1]
 
 
 class ImageBox(NamedTuple):

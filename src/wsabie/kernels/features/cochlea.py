@@ -1,21 +1,20 @@
-"""A cochlea and its stabilised image: a filter cascade with gain control, integrated from strobes.
+"""A cochlea: a cascade of asymmetric resonators with gain control.
 
-The cascade is that of asymmetric resonators (Lyon 2011, "Cascades of two-pole-two-zero asymmetric resonators are good
-models of peripheral auditory function"), the image that of Patterson and Lyon (Lyon, Rehn, Bengio, Walters, Chechik
-2010, "Sound retrieval and ranking using sparse auditory representations").
+Lyon 2011, "Cascades of two-pole-two-zero asymmetric resonators are good models of peripheral auditory function".
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Float32, Int64
+from wsabie.core.arrays import Float32
 from wsabie.kernels.compiler import jit, jit_entry
 
 GAIN_SAMPLES = 16
 """Samples for which gains are kept."""
 
-_NOTHING = np.float32(1e-20)  # what is smaller is set to 0: an echo that dies away would end in slow subnormal numbers
+FLUSH_LIMIT = np.float32(1e-20)
+"""Limit below which numbers become 0: an echo that dies away would end in slow subnormal numbers."""
 
 
 class FilterCascade(NamedTuple):
@@ -54,28 +53,17 @@ class CochleaState(NamedTuple):
         Smoothed rectified output.
     gain : (n_channels,) float32
         Factor of the rectified output.
-    threshold : (n_channels,) float32
-        Level that a strobe exceeds.
-    since : (n_channels,) int64
-        Samples since the last strobe.
-    image : (n_channels, n_lags) float32
-        The stabilised image, the largest lag first.
     """
 
     first: Float32
     second: Float32
     level: Float32
     gain: Float32
-    threshold: Float32
-    since: Int64
-    image: Float32
 
     @classmethod
-    def silent(cls, n_channels: int, n_lags: int) -> "CochleaState":
+    def silent(cls, n_channels: int) -> "CochleaState":
         """Return the state before a sound begins."""
-        first, second, level, gain, threshold = np.zeros((5, n_channels), np.float32)
-        since, image = np.zeros(n_channels, np.int64), np.zeros((n_channels, n_lags), np.float32)
-        return cls(first, second, level, gain, threshold, since, image)
+        return cls(*np.zeros((4, n_channels), np.float32))
 
 
 @jit
@@ -95,9 +83,9 @@ def _set_gains(floor, level, gain):
 @jit
 def _end_echoes(first, second, level):
     for c in range(len(level)):
-        if abs(first[c]) + abs(second[c]) < _NOTHING:
+        if abs(first[c]) + abs(second[c]) < FLUSH_LIMIT:
             first[c] = second[c] = 0
-        if level[c] < _NOTHING:
+        if level[c] < FLUSH_LIMIT:
             level[c] = 0
 
 
@@ -130,40 +118,3 @@ def run_cochlea(samples, cascade, state, out):
             loud = max(x, np.float32(0))
             state.level[c] = keep * state.level[c] + cascade.smooth * loud
             out[c, offset + t] = loud * state.gain[c]
-
-
-@jit_entry
-def integrate_strobes(history, n, decay, forget, least, state):
-    """Find strobes among the last n samples, and add the signal before each to the image.
-
-    A strobe is a peak above a threshold that it then sets, and that decays. The image forgets by the time since
-    the last strobe, so that it is a mean over the same time whatever the rate of strobes.
-
-    Parameters
-    ----------
-    history : (n_channels, n_lags + n) float32
-    n : int
-        The very last sample cannot be a strobe yet; it is tested with the samples that follow it.
-    decay : float32
-        Share of a threshold that is left after a sample.
-    forget : (n_longest,) float32
-        Share of the image that is left after so many samples.
-    least : int
-        Samples between two strobes, at least.
-    state : CochleaState
-    """
-    n_channels, n_lags = state.image.shape
-    for c in range(n_channels):
-        threshold, since, row = state.threshold[c], state.since[c], state.image[c]
-        channel = history[c]
-        for t in range(history.shape[1] - n - 1, history.shape[1] - 1):
-            since += 1
-            value = channel[t]
-            threshold = decay * threshold if threshold > _NOTHING else np.float32(0)
-            if value > threshold and since >= least and value > channel[t - 1] and value >= channel[t + 1]:
-                share = forget[min(since, len(forget) - 1)]
-                start = t + 1 - n_lags
-                for lag in range(n_lags):
-                    row[lag] = share * row[lag] + (np.float32(1) - share) * channel[start + lag]
-                threshold, since = value, 0
-        state.threshold[c], state.since[c] = threshold, since

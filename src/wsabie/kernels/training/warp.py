@@ -1,4 +1,4 @@
-"""The WARP step: given a query, its positive and a table of labels, find a violator and weigh it.
+"""The WARP step: draw a violator for a query and its positive, estimate the rank, weigh the update.
 
 Loss of one example (Weston, Bengio and Usunier 2011, section 3; conventions in docs/reference/conventions.md):
 

@@ -22,6 +22,7 @@ from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.ridge import MAX_EXACT_FEATURES, Ridge
 from wsabie.models.stacking.fusion import Fusion, build_members
+from wsabie.models.stacking.fusion_weights import search_weights
 from wsabie.models.stacking.holdout_scores import Fold, HoldoutModel, HoldoutScores, score_fold
 from wsabie.storage.model_folder import ModelState
 
@@ -271,7 +272,7 @@ class AutoRanker(HoldoutModel):
     def _find_survivors(self, candidates: Sequence[LabelModel], holdout: HoldoutScores) -> list[int]:
         """Return the numbers of candidates that the next part tests too, and record the trials of the losers."""
         ndcg = [holdout.compute_ndcg(unit, self.k) for unit in np.eye(len(candidates))]
-        best, weights = int(np.argmax([figures.mean() for figures in ndcg])), holdout.search_weights(self.k)
+        best, weights = int(np.argmax([figures.mean() for figures in ndcg])), search_weights(holdout, self.k)
         numbers = range(len(candidates))
         survivors = [i for i in numbers if weights[i] > 0 or paired_bootstrap(ndcg[best], ndcg[i]).low <= 0]
         losers = [i for i in numbers if i not in survivors]
@@ -280,7 +281,7 @@ class AutoRanker(HoldoutModel):
 
     def _choose(self, candidates: Sequence[LabelModel], holdout: HoldoutScores) -> None:
         """Set the trials, and the best model, not yet fitted to all rows."""
-        fusion_weights = holdout.search_weights(self.k)
+        fusion_weights = search_weights(holdout, self.k)
         fusion = Fusion(k=self.k, hold_out=self.hold_out, threads=self.threads, seed=self.seed)
         fusion.set_members(candidates, fusion_weights, holdout)
         models: list[Any] = [*candidates, fusion]

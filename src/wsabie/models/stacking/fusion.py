@@ -26,6 +26,7 @@ from wsabie.models.linear_ranker import LinearRanker
 from wsabie.models.loader import find_model_class
 from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.ridge import Ridge
+from wsabie.models.stacking.fusion_weights import search_weights
 from wsabie.models.stacking.holdout_scores import Fold, HoldoutModel, HoldoutScores, score_fold
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import read_config
@@ -115,7 +116,7 @@ class Fusion(HoldoutModel, ScoreRanker):
                 "more rows, or train a model of kind wsabie"
             )
         holdout = HoldoutScores.join(parts).standardise()
-        self.set_members(members, holdout.search_weights(self.k), holdout)
+        self.set_members(members, search_weights(holdout, self.k), holdout)
         self.fit_members(rows, targets, **options)
 
     def set_members(self, members: Sequence[LabelModel], weights: Float64, holdout: HoldoutScores) -> None:

@@ -1,4 +1,4 @@
-"""Scores of several models on rows that they did not learn from, and weights for the best ranking."""
+"""Scores of several models on rows that they did not learn from."""
 
 import math
 import time
@@ -30,10 +30,6 @@ MAX_SHARE = 0.9
 """Largest share of rows that can be held out."""
 POOL_SIZE = 50
 """Best labels of each model that compete for a row."""
-STEPS = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
-"""Weights that are tried, relative to that of the best model."""
-MIN_GAIN = 5e-4
-"""Least gain in nDCG for which a weight changes."""
 _LEAST_SPREAD = 1e-12
 
 
@@ -116,23 +112,6 @@ class HoldoutScores(NamedTuple):
         gains = np.take_along_axis(self.positives, order, axis=1) @ discounts
         ideal = np.cumsum(discounts)[np.minimum(self.n_positives, len(discounts)) - 1]
         return np.asarray(gains / ideal, np.float64)
-
-    def search_weights(self, k: int) -> Float64:
-        """Return the models' weights with the best mean nDCG@k, (n_models,), by ascent from the best model."""
-        identity: Float64 = np.eye(len(self.scores))
-        figures = [float(self.compute_ndcg(weights, k).mean()) for weights in identity]
-        weights: Float64 = identity[int(np.argmax(figures))]
-        best = max(figures)
-        has_improved = True
-        while has_improved:
-            has_improved = False
-            for unit in identity:
-                for step in STEPS:
-                    candidate = np.where(unit > 0, step, weights)
-                    figure = float(self.compute_ndcg(candidate, k).mean()) if candidate.any() else 0.0
-                    if figure > best + MIN_GAIN:
-                        weights, best, has_improved = candidate, figure, True
-        return weights
 
 
 class HoldoutModel(LabelModel):

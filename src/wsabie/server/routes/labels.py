@@ -8,7 +8,7 @@ from fastapi import Query
 from wsabie.collection import overview
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.labels import label_edits, label_list
+from wsabie.collection.labels import label_edits, label_list, label_merge
 from wsabie.collection.labels.label_store import ExampleItem, LabelCount, find_example_items
 from wsabie.collection.merge_proposals.proposals import read_proposals
 from wsabie.core.json_conversion import JsonObject
@@ -63,17 +63,17 @@ def list_proposals(
 
 
 @router.post("/labels/merge")
-def merge_labels(request: schemas.MergeRequest, collection: OpenCollection, caller: Writer) -> label_edits.MergeResult:
+def merge_labels(request: schemas.MergeRequest, collection: OpenCollection, caller: Writer) -> label_merge.MergeResult:
     """Merge labels into another, as one entry of the journal; their names become its synonyms."""
-    return label_edits.merge_labels(collection, request.labels, request.target, caller.name)
+    return label_merge.merge_labels(collection, request.labels, request.target, caller.name)
 
 
 @router.post("/labels/merge-exclusions")
 def exclude_merge(
     request: schemas.ExclusionRequest, collection: OpenCollection, caller: Writer
-) -> label_edits.ExclusionResult:
+) -> label_merge.ExclusionResult:
     """Exclude labels from being merged with each other: no pair of them is proposed again."""
-    return label_edits.exclude_merge(collection, request.labels, caller.name)
+    return label_merge.exclude_merge(collection, request.labels, caller.name)
 
 
 @router.get("/labels/{label}")
