@@ -24,7 +24,7 @@ from wsabie.evaluation.score_evaluation import evaluate_scores
 from wsabie.models.exporters.export_formats import export
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.one_vs_rest import ModelTooLargeError, OneVsRest
-from wsabie.workflows.compare.comparison import build_comparison_task
+from wsabie.workflows.compare.comparison_task import build_comparison_task
 from wsabie.workflows.demos import MIN_PICTURES
 
 TASKS = ("corel5k", "dense", "drawings", "sample", "S", "M")

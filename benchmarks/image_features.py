@@ -20,8 +20,8 @@ from wsabie.evaluation.splits import split
 from wsabie.features.extractor_registry import create_extractor
 from wsabie.features.extractors.composite_extractors import KernelPcaExtractor
 from wsabie.io.records import FeatureTable
-from wsabie.workflows.compare.comparison import build_comparison_task
-from wsabie.workflows.compare.comparison_run import compare_models
+from wsabie.workflows.compare.comparison import compare_models
+from wsabie.workflows.compare.comparison_task import build_comparison_task
 from wsabie.workflows.compare.entrants import build_entrants
 from wsabie.workflows.demos import MIN_PICTURES, N_VISUAL_WORDS, SIZE, open_sample_images
 from wsabie.workflows.report.report_input import extract_split

@@ -33,8 +33,9 @@ from wsabie.models.baselines import Popularity
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
-from wsabie.workflows.compare.comparison import TextTable, build_comparison_task
-from wsabie.workflows.compare.comparison_run import compare_models
+from wsabie.workflows.compare.comparison import compare_models
+from wsabie.workflows.compare.comparison_table import TextTable
+from wsabie.workflows.compare.comparison_task import build_comparison_task
 from wsabie.workflows.compare.entrants import build_entrants
 
 BARS = {"S": {"MRR": 0.44}, "M": {"MRR": 0.23, "p@1": 0.175}}

@@ -10,7 +10,7 @@ from benchmarks.visterm_task import load
 from wsabie.core.execution import Executor, SerialExecutor
 from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable
-from wsabie.workflows.compare.comparison import build_comparison_task
+from wsabie.workflows.compare.comparison_task import build_comparison_task
 from wsabie.workflows.demos import MIN_PICTURES, create_visual_words, extract_sample, open_sample_images
 
 NAMES = ("sample", "corel5k", "S", "M")

@@ -13,7 +13,7 @@ from wsabie.core.errors import InputError
 
 if TYPE_CHECKING:
     from papers.record_run import RecordRun
-    from wsabie.workflows.compare.comparison import TextTable
+    from wsabie.workflows.compare.comparison_table import TextTable
 
 LIST = "list"
 _NAME, _LONG = 25, 60
@@ -56,7 +56,7 @@ def reproduce_table(options: TableOptions) -> None:
     from papers.record_run import run_record
     from papers.records.record_index import RECORDS, find_record
     from papers.run_page import MADE_BY
-    from wsabie.workflows.compare.comparison import require_writable_folder
+    from wsabie.workflows.compare.comparison_table import require_writable_folder
 
     table, data, seed = options.table, options.data, options.seed
     if table == LIST:

@@ -19,7 +19,7 @@ from wsabie.storage.rejects import Rejects
 from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.vocabulary.concept_matching import LabelConcepts
 from wsabie.vocabulary.label_similarity import SiblingSimilarity
-from wsabie.workflows.compare.comparison import SiblingsOf
+from wsabie.workflows.compare.comparison_task import SiblingsOf
 from wsabie.workflows.data_splits import split_rows
 
 GENERATED = "visterm:"

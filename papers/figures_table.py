@@ -1,7 +1,7 @@
 """The paper's figures beside ours, row by row."""
 
 from papers.record import Cell, PaperRecord, PublishedFigures, RunFindings
-from wsabie.workflows.compare.comparison import TextTable
+from wsabie.workflows.compare.comparison_table import TextTable
 
 METRICS = ("p@", "psib@", "hp@", "recall@", "MAP", "AUC", "MRR")
 """First letters of metrics, which are shown in per cent if the paper does so."""

@@ -18,7 +18,7 @@ from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import to_json_value
 from wsabie.core.machine import collect_versions
 from wsabie.core.thread_count import resolve_threads
-from wsabie.workflows.compare.comparison import TextTable, describe_machine, write_results
+from wsabie.workflows.compare.comparison_table import TextTable, describe_machine, write_results
 
 
 @dataclass(frozen=True)

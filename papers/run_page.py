@@ -5,7 +5,7 @@ from typing import Any
 
 from papers.claims import OPEN, ClaimVerdict
 from papers.record import PaperRecord, RunFindings
-from wsabie.workflows.compare.comparison import TextTable, format_markdown_table
+from wsabie.workflows.compare.comparison_table import TextTable, format_markdown_table
 
 MADE_BY = "Made by `python -m papers`."
 """Last line of the page, by which a later run recognises it."""

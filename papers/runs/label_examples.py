@@ -6,7 +6,8 @@ from papers.data.music_data import split_label_kinds
 from papers.record import FindingRow, PaperRecord, RunFindings, RunSettings
 from papers.runs.model_tables import compare_on_data, list_available_entrants
 from wsabie.vocabulary.label_similarity import LabelMatch
-from wsabie.workflows.compare.comparison import Comparison, ComparisonTask
+from wsabie.workflows.compare.comparison_table import Comparison
+from wsabie.workflows.compare.comparison_task import ComparisonTask
 from wsabie.workflows.report.report_input import (
     build_neighbourhoods,
     list_frequent_labels,

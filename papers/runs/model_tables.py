@@ -13,9 +13,9 @@ from papers.tuning_budget import equalise_budget, limit_training_time, measure_d
 from wsabie.io.records import FeatureTable, count_labels, get_groups
 from wsabie.models.base.parameter_defaults import default_epochs
 from wsabie.models.estimator_specs import list_parameters
-from wsabie.workflows.compare import comparison
-from wsabie.workflows.compare.comparison import ComparisonTask, build_comparison_task
-from wsabie.workflows.compare.comparison_run import KS, compare_models
+from wsabie.workflows.compare.comparison import KS, compare_models
+from wsabie.workflows.compare.comparison_table import Comparison, ModelEntry
+from wsabie.workflows.compare.comparison_task import ComparisonTask, build_comparison_task
 from wsabie.workflows.compare.entrants import ENSEMBLES, NAMES, Entrant, build_entrants
 
 UNAVAILABLE = "not available in this version"
@@ -43,7 +43,7 @@ def _list_lengths(record: PaperRecord) -> tuple[int, ...]:
     return tuple(sorted({*KS, *record_lengths}))
 
 
-def _format_choices(results: comparison.Comparison) -> list[str]:
+def _format_choices(results: Comparison) -> list[str]:
     """Describe the settings that the validation rows chose."""
     choices = [
         f"{entry.name} {', '.join(f'{name} = {value:.3g}' for name, value in entry.option.items())}"
@@ -96,14 +96,14 @@ def _drop_fixed(options: Sequence[dict[str, Any]], fixed: dict[str, Any]) -> tup
 
 def compare_on_data(
     data: PaperData, entrants: Sequence[Entrant], setting: RunSettings, *, ks: Sequence[int] = KS
-) -> comparison.Comparison:
+) -> Comparison:
     """Compare all entrants on the split of the data, with precision at these lengths."""
     return compare_models(
         build_task(data), entrants, ks=ks, resamples=_RESAMPLES, seed=setting.seed, progress=setting.progress
     )
 
 
-def _make_finding(entry: comparison.ModelEntry) -> FindingRow:
+def _make_finding(entry: ModelEntry) -> FindingRow:
     figures: dict[str, Cell] = dict(entry.evaluation.means)
     figures |= {
         "train s": entry.fit_seconds,

@@ -9,7 +9,7 @@ from papers.record import Cell, PaperRecord, RunFindings, RunSettings
 from papers.runs.collection_statistics import count_nonzeros
 from papers.runs.model_tables import compare_entries
 from wsabie.models.nearest_neighbours import choose_tree_depth
-from wsabie.workflows.compare.comparison_run import TIMED_ROWS
+from wsabie.workflows.compare.comparison import TIMED_ROWS
 
 ROWS, IMAGES, LABELS, FEATURES, VALUES, LEAF = 2_518_604, 839_310, 15_952, 10_000, 245, 20_000
 """Sizes of ImageNet in the paper; VALUES: non-zero values of a row, LEAF: rows of a leaf of its tree."""

@@ -13,7 +13,7 @@ from papers.runs.model_tables import build_task, format_label_density, list_avai
 from wsabie.core.execution import Progress, Stage
 from wsabie.io.records import FeatureTable
 from wsabie.training.epoch_stats import EpochStats
-from wsabie.workflows.compare.comparison import ComparisonTask
+from wsabie.workflows.compare.comparison_task import ComparisonTask
 from wsabie.workflows.compare.entrants import Entrant, Options
 
 LIMIT = 3.0

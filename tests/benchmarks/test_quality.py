@@ -1,7 +1,7 @@
 """The table that the benchmark of quality prints."""
 
 from benchmarks.quality import format_text_table
-from wsabie.workflows.compare.comparison import TextTable
+from wsabie.workflows.compare.comparison_table import TextTable
 
 
 def test_text_tables_are_aligned() -> None:

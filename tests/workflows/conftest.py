@@ -9,8 +9,9 @@ import pytest
 from wsabie.models.baselines import Popularity
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.nearest_neighbours import NearestNeighbours
-from wsabie.workflows.compare.comparison import Comparison, build_comparison_task
-from wsabie.workflows.compare.comparison_run import compare_models
+from wsabie.workflows.compare.comparison import compare_models
+from wsabie.workflows.compare.comparison_table import Comparison
+from wsabie.workflows.compare.comparison_task import build_comparison_task
 from wsabie.workflows.compare.entrants import Entrant
 
 sys.path[:0] = [str(Path(__file__).parent)]

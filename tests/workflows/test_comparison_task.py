@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from wsabie.core.errors import InputError
 from wsabie.io.fingerprints import compute_fingerprint
 from wsabie.io.records import FeatureTable
-from wsabie.workflows.compare.comparison import build_comparison_task
+from wsabie.workflows.compare.comparison_task import build_comparison_task
 
 NAMES = ["twice", "once", "never", "refused"]
 

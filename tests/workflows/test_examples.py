@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from wsabie.vocabulary.label_similarity import SiblingSimilarity
-from wsabie.workflows.compare.comparison import Comparison
+from wsabie.workflows.compare.comparison_table import Comparison
 from wsabie.workflows.report.html_pages import EncodedImage
 from wsabie.workflows.report.html_report import render_report
 from wsabie.workflows.report.report_input import (

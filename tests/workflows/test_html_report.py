@@ -14,7 +14,7 @@ from awkward_rows import NAMES
 from PIL import Image as Pillow
 
 from wsabie.core.errors import InputError
-from wsabie.workflows.compare.comparison import Comparison, ModelOmission
+from wsabie.workflows.compare.comparison_table import Comparison, ModelOmission
 from wsabie.workflows.report import html_report
 from wsabie.workflows.report.html_pages import EncodedImage
 from wsabie.workflows.report.html_report import choose_list_length, render_report, shrink_report_image, write_report

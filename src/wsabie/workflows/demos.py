@@ -30,8 +30,9 @@ from wsabie.models.entity_space.space import Space
 from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 from wsabie.samples import PARTS, get_documents_path, get_photo_folder, get_sample_path
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.compare.comparison import Comparison, build_comparison_task
-from wsabie.workflows.compare.comparison_run import compare_models
+from wsabie.workflows.compare.comparison import compare_models
+from wsabie.workflows.compare.comparison_table import Comparison
+from wsabie.workflows.compare.comparison_task import build_comparison_task
 from wsabie.workflows.compare.entrants import build_entrants
 from wsabie.workflows.data_splits import split_rows
 from wsabie.workflows.report import report_input

@@ -24,7 +24,7 @@ from wsabie.models.object_parts.pair_ranker import PairRanker, QuadrupletTest, V
 from wsabie.models.object_parts.ranker import ObjectParts
 from wsabie.vocabulary.label_quadruplets import Pair, Quadruplets, count_quadruplets
 from wsabie.workflows.charts.chart_files import encode_picture, load_font
-from wsabie.workflows.compare.comparison import list_bounds
+from wsabie.workflows.compare.comparison_table import list_bounds
 
 _WINDOW_DIVISORS = (2, 3)  # windows of a half and of a third of the sides, each shifted by half of itself
 _DRAWING_SIDE = 900

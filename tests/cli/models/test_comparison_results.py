@@ -9,7 +9,7 @@ import pytest
 
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.nearest_neighbours import NearestNeighbours
-from wsabie.workflows.compare import comparison_run
+from wsabie.workflows.compare import comparison
 from wsabie.workflows.compare.result_store import ResultStore
 from wsabie.workflows.spaces import method_comparison
 
@@ -121,7 +121,7 @@ def test_results_of_other_settings_do_not_mix(
 def test_results_of_other_data_or_versions_do_not_mix(cli: Cli, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stop_at(cli, monkeypatch, Wsabie, rows, *MODELS).code == 130
     with monkeypatch.context() as patch:
-        patch.setattr(comparison_run, "collect_versions", lambda: {"wsabie": "9"})
+        patch.setattr(comparison, "collect_versions", lambda: {"wsabie": "9"})
         result = cli("compare", rows, *MODELS, "--resume")
     assert (result.code, "holds results with other versions" in result.err) == (1, True)
     rows.write_text(rows.read_text().replace("90 9 3\n0 ", "90 9 3\n1 ", 1))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from wsabie.evaluation.bootstrap import PairedDifference
-from wsabie.workflows.compare.comparison import Comparison
+from wsabie.workflows.compare.comparison_table import Comparison
 from wsabie.workflows.report.html_report import ModelVerdict, format_gain
 
 

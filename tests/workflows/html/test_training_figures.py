@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wsabie.workflows.compare.comparison import Comparison
+from wsabie.workflows.compare.comparison_table import Comparison
 from wsabie.workflows.report.html_report import render_report
 from wsabie.workflows.report.report_input import ReportInput
 

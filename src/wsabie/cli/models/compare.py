@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wsabie.io.alignment import AlignedTable
     from wsabie.io.records import FeatureTable, Source
     from wsabie.io.space_declaration import SpaceDeclaration
-    from wsabie.workflows.compare.comparison import Comparison, ModelEntry, ModelOmission, TextTable
+    from wsabie.workflows.compare.comparison_table import Comparison, ModelEntry, ModelOmission, TextTable
     from wsabie.workflows.compare.result_store import ResultStore
     from wsabie.workflows.spaces.relation_methods import RelationFigures, RelationMethod, SpaceComparison
 
@@ -111,7 +111,7 @@ def open_result_store(folder: Path | None, keep: KeepOptions, with_models: bool)
 
 def report_result(result: "ModelEntry | RelationMethod | ModelOmission", relation: str = "") -> None:
     """Report the figures of a finished model."""
-    from wsabie.workflows.compare.comparison import ModelEntry, ModelOmission
+    from wsabie.workflows.compare.comparison_table import ModelEntry, ModelOmission
 
     title = f"{relation}, {result.title}" if relation else result.title
     if isinstance(result, ModelOmission):
@@ -184,8 +184,9 @@ def compare(options: CompareOptions) -> None:
 
 def _compare_rows(options: CompareOptions) -> None:
     """Split the data (or take --test), fit every model on the same rows, and print one table."""
-    from wsabie.workflows.compare.comparison import ComparisonInterrupt, build_comparison_task
-    from wsabie.workflows.compare.comparison_run import compare_models
+    from wsabie.workflows.compare.comparison import compare_models
+    from wsabie.workflows.compare.comparison_table import ComparisonInterrupt
+    from wsabie.workflows.compare.comparison_task import build_comparison_task
 
     data, test, report, items, seed = options.data, options.test, options.report, options.items, options.seed or 0
     options.check_outputs(("html", report), inputs=(data, test))
@@ -303,7 +304,7 @@ def _write_report(
 def _compare_relations(options: CompareOptions, declaration: "SpaceDeclaration") -> None:
     """Split the pairs, compare models, print a table for each relation, and write the folder of results."""
     from wsabie.models.entity_space.space import Space
-    from wsabie.workflows.compare.comparison import ComparisonInterrupt, require_writable_folder
+    from wsabie.workflows.compare.comparison_table import ComparisonInterrupt, require_writable_folder
     from wsabie.workflows.spaces.method_comparison import POPULARITY, ComparisonOptions, compare_declaration
     from wsabie.workflows.spaces.relation_methods import MADE_BY
     from wsabie.workflows.spaces.space_training import apply_parameters
@@ -345,7 +346,7 @@ def _show_relations(relations: "list[RelationFigures]") -> None:
 
 
 def _show_space_comparison(options: CompareOptions, comparison: "SpaceComparison") -> None:
-    from wsabie.workflows.compare.comparison import write_results
+    from wsabie.workflows.compare.comparison_table import write_results
 
     files: list[Path] = []
     if options.out is not None:

@@ -1,435 +1,316 @@
-"""A comparison of models: its task, the figures of every model, tables, JSON, and a folder of results."""
+"""A comparison: all models and baselines fitted and evaluated on the same rows, with time and memory."""
 
-import csv
-import io
-import platform
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.core.arrays import Int64
-from wsabie.core.errors import InputError, require
-from wsabie.core.json_conversion import JsonObject, to_json_value
-from wsabie.core.machine import count_available_cores
-from wsabie.evaluation.bootstrap import Interval, PairedDifference
+from wsabie.core.arrays import Matrix
+from wsabie.core.errors import DivergenceError, UnsuitableModelError
+from wsabie.core.execution import SILENT, Progress, Stage
+from wsabie.core.json_conversion import JsonObject
+from wsabie.core.machine import collect_versions
+from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
+from wsabie.evaluation.metrics import select_informative_lengths
 from wsabie.evaluation.score_evaluation import Evaluation
-from wsabie.evaluation.splits import check_overlap
-from wsabie.io.fingerprints import compute_fingerprint
-from wsabie.io.records import FeatureTable, count_labels
-from wsabie.storage.atomic_files import check_writable, write_bytes, write_text
-from wsabie.vocabulary.concept_hierarchy import Hierarchy
-from wsabie.vocabulary.label_similarity import LabelSimilarity
-from wsabie.workflows.charts.chart_files import render_png, render_svg
-from wsabie.workflows.charts.svg_charts import LineChart
+from wsabie.io.records import FeatureTable, get_groups
+from wsabie.models.base.label_model import LabelModel
+from wsabie.workflows.batch_inference import evaluate_model
+from wsabie.workflows.compare.comparison_table import (
+    HEADLINE,
+    Comparison,
+    ComparisonInterrupt,
+    ModelEntry,
+    ModelOmission,
+)
+from wsabie.workflows.compare.comparison_task import ComparisonTask
+from wsabie.workflows.compare.entrants import Entrant, Options
+from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_fingerprint, find_or_compute
 
-HEADLINE = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "AUC", "psib@10")
-"""Metrics of a table, as far as they were measured."""
-RESULT_FILES = ("table.csv", "figure.svg", "figure.png", "about.md")
-"""Files of a results folder."""
-_MAX_FIGURE_LENGTH = 24
-"""Longest cell of a figure; columns with longer cells align left."""
+TIMED_ROWS = 1000
+"""Rows for measuring the time of a prediction."""
+MAX_TUNING_ROWS = 5000
+"""Most validation rows that choose an option, at even steps through all of them."""
 
-_JSON_FIELDS = ("name", "title", "baseline", "parameters", "option", "fit_seconds", "tuning_seconds", "compile_seconds")
-"""Fields of a `ModelEntry` that JSON has as they are."""
-
-SiblingsOf = Callable[[Sequence[str]], LabelSimilarity]
-"""Function that returns the similarities of labels, by their names."""
-
-
-@dataclass(frozen=True)
-class ComparisonTask:
-    """One split with the same label columns on every side.
-
-    Attributes
-    ----------
-    train, test : FeatureTable
-    valid : FeatureTable or None
-        Chooses parameters and epochs; never trained on.
-    counts : (n_labels,) int64
-        Training rows of each label.
-    facts : TaskFacts
-    similar : LabelSimilarity or None
-        Sibling labels, where they are known.
-    allow_overlap : bool
-        Test rows may be training rows too.
-    """
-
-    train: FeatureTable
-    valid: FeatureTable | None
-    test: FeatureTable
-    counts: Int64
-    facts: "TaskFacts"
-    similar: LabelSimilarity | None = None
-    allow_overlap: bool = False
+_COMPILE_ROWS = 64
+_MANY_LABELS = 50
+KS = (*range(1, 11), 15, 20, 30, 40, 50)
+"""List lengths at which precision and recall are measured."""
 
 
-@dataclass(frozen=True)
-class TaskFacts:
-    """Counts that accompany every figure.
-
-    Attributes
-    ----------
-    train_rows, valid_rows, test_rows, features : int
-    labels : int
-        Labels with at least `min_rows` training rows: the candidates of every model.
-    labels_dropped : int
-        Labels of the data with fewer.
-    min_rows : int
-    train_pairs : int
-        (row, label) pairs to learn from.
-    test_pairs, test_pairs_known : int
-        Pairs of the test rows, and those whose label is among `labels`.
-    test_rows_unlabelled : int
-        Test rows without any of these labels; they cannot be evaluated and do not count.
-    fingerprint : dict of str to str
-        Fingerprint of each side, before labels are dropped.
-    """
-
-    train_rows: int
-    valid_rows: int
-    test_rows: int
-    features: int
-    labels: int
-    labels_dropped: int
-    min_rows: int
-    train_pairs: int
-    test_pairs: int
-    test_pairs_known: int
-    test_rows_unlabelled: int
-    fingerprint: dict[str, str]
-
-    @property
-    def coverage(self) -> float:
-        """Fraction of the test pairs whose label a model can know."""
-        return self.test_pairs_known / max(self.test_pairs, 1)
-
-    def as_dict(self) -> JsonObject:
-        """Return plain values for JSON."""
-        return {**asdict(self), "coverage": self.coverage}
-
-
-def build_comparison_task(
-    train: FeatureTable,
-    valid: FeatureTable | None,
-    test: FeatureTable,
-    *,
-    min_rows: int = 1,
-    allow_overlap: bool = False,
-    unknown_pairs: int = 0,
-    similar: SiblingsOf | Hierarchy | None = None,
-) -> ComparisonTask:
-    """Select the labels with at least `min_rows` training rows, and count the dropped ones.
+def fit_entrant(entrant: Entrant, task: ComparisonTask, tuned_on: str, progress: Progress = SILENT) -> ModelResult:
+    """Fit the model of the best option; the facts are the option, the figures of all options, and seconds.
 
     Parameters
     ----------
-    train, test : FeatureTable
-    valid : FeatureTable or None
-        Chooses parameters and epochs; without it the first option of each model is used.
-    min_rows : int
-        Labels with fewer training rows are left out, and counted.
-    allow_overlap : bool
-        Accept test rows that are training rows too.
-    unknown_pairs : int
-        Test pairs that alignment dropped because the training data lack their label; they count against coverage.
-    similar : Hierarchy or callable, or None
-        Sibling labels, for the sibling precision: label names -> their similarities (`LabelSimilarity`). Called with
-        the names of the selected labels.
+    entrant : Entrant
+    task : ComparisonTask
+        Without validation rows the first option is used.
+    tuned_on : str
+        Metric on the validation rows.
+    progress : Progress
+
+    """
+    compile_seconds, start_time = _compile(entrant, task, progress), time.perf_counter()
+    options = entrant.options if task.valid is not None else entrant.options[:1]
+    option_figures: list[tuple[Options, float]] = []
+    best: Any = None  # model, option and seconds: memory holds only the best model so far
+    is_quick = entrant.quick and len(options) > 1  # others show a bar for each fit
+    stage = progress.stage(f"choosing {entrant.title}", len(options), "settings") if is_quick else nullcontext()
+    with stage as bar:
+        for number, option in enumerate(options, 1):
+            shown = SILENT if is_quick else _SettingProgress(progress, number, len(options))
+            model, seconds = _fit(entrant, option, task.train, task.valid, shown)
+            if task.valid is not None and len(options) > 1:
+                option_figures.append((option, _measure_option(model, task.valid, tuned_on)))
+            if best is None or option_figures[-1][1] > max(value for _, value in option_figures[:-1]):
+                best = model, option, seconds
+        if bar is not None:
+            bar.advance(len(options))
+    tuning_seconds = time.perf_counter() - start_time if option_figures else 0.0
+    facts = {
+        "option": best[1],
+        "option_figures": option_figures,
+        "fit_seconds": best[2],
+        "tuning_seconds": tuning_seconds,
+        "compile_seconds": compile_seconds,
+    }
+    return ModelResult(facts, model=best[0])
+
+
+def choose_tuning_metric(n_labels: int) -> str:
+    """Return the metric that chooses parameters: p@10, or MAP if there are few labels."""
+    return "p@10" if n_labels >= _MANY_LABELS else "MAP"
+
+
+def measure_model_bytes(model: LabelModel) -> int:
+    """Return the bytes of all arrays that a prediction needs: `n_bytes`, or else its saved tensors."""
+    if hasattr(model, "n_bytes"):
+        return int(model.n_bytes)
+    return int(sum(np.asarray(array).nbytes for array in model.to_state().tensors.values()))
+
+
+def measure_prediction_ms(model: LabelModel, X: Matrix, repeats: int = 3) -> float:
+    """Return median milliseconds per row for the 10 best labels, over up to `TIMED_ROWS` rows."""
+    timed_rows = X[:TIMED_ROWS]
+    model.rank(timed_rows[:1], 10)
+    seconds = []
+    for _ in range(repeats):
+        start_time = time.perf_counter()
+        model.rank(timed_rows, 10)
+        seconds.append(time.perf_counter() - start_time)
+    return float(1e3 * np.median(seconds) / timed_rows.shape[0])
+
+
+class _SettingProgress(NamedTuple):
+    """Progress that names the current setting if there are several."""
+
+    progress: Progress
+    number: int
+    n_settings: int
+
+    def stage(self, name: str, total: int | None, unit: str) -> AbstractContextManager[Stage]:
+        setting = f", setting {self.number} of {self.n_settings}" if self.n_settings > 1 else ""
+        return self.progress.stage(f"{name}{setting}", total, unit)
+
+
+def _measure_option(model: LabelModel, valid: FeatureTable, metric: str) -> float:
+    valid = valid.take(np.arange(0, len(valid), -(-len(valid) // MAX_TUNING_ROWS)))
+    return evaluate_model(model, valid, (10,), "").means[metric]
+
+
+def _fit(
+    entrant: Entrant, option: Options, train: FeatureTable, valid: FeatureTable | None, progress: Progress
+) -> tuple[Any, float]:
+    """Return the fitted model and the seconds of the fit."""
+    validation = {"validation": (valid.X, valid.Y)} if entrant.trained and valid is not None else {}
+    model, start_time = entrant.build(**option), time.perf_counter()
+    model.fit(train.X, train.Y, label_names=train.label_names, progress=progress, **validation)
+    return model, time.perf_counter() - start_time
+
+
+def _compile(entrant: Entrant, task: ComparisonTask, progress: Progress) -> float:
+    """Run everything once on a few rows with labels to finish compilation, and return the seconds."""
+    if not entrant.trained:
+        return 0.0
+    start_time = time.perf_counter()
+    with progress.stage("compiling (once)", None, ""):
+        train = _select_labelled_rows(task.train)
+        valid = None if task.valid is None else _select_labelled_rows(task.valid)
+        model, _ = _fit(entrant, {**entrant.options[0], "epochs": 1}, train, valid, SILENT)
+        model.rank(train.X[:1])
+    return time.perf_counter() - start_time
+
+
+def _select_labelled_rows(rows: FeatureTable) -> FeatureTable:
+    return rows.take(np.flatnonzero((rows.Y > 0).getnnz(axis=1))[:_COMPILE_ROWS])
+
+
+def compare_models(
+    task: ComparisonTask,
+    models: Sequence[Entrant],
+    *,
+    ks: Sequence[int] | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    store: ResultStore | None = None,
+    on_result: Callable[[ModelEntry | ModelOmission], object] = lambda _: None,
+    progress: Progress = SILENT,
+) -> Comparison:
+    """Fit, tune and evaluate every model on one split.
+
+    Parameters
+    ----------
+    task : ComparisonTask
+        See `build_comparison_task`. Its test side is evaluated once, after all choices.
+    models : sequence of Entrant
+        See `wsabie.workflows.compare.entrants.build_entrants`.
+    ks : sequence of int, optional
+        List lengths to measure at; by default those of `KS` that are shorter than the list of all labels.
+    resamples, seed : int
+        Settings of the bootstrap; it draws whole groups if the test rows have groups.
+    store : ResultStore or None
+        Saves every result at once, and supplies the results of an interrupted run.
+    on_result : callable
+        Called with every finished result.
+    progress : Progress
+
+    Returns
+    -------
+    Comparison
+        A model that is too large or diverges is listed as skipped, with the reason.
 
     Raises
     ------
     InputError
-        The sides differ in features or label names, share rows (unless `allow_overlap`), or no label is left.
+        Nothing can be evaluated; or the store is of other data, settings or versions.
+    ComparisonInterrupt
+        Ctrl-C; it holds the finished models.
 
     Examples
     --------
     >>> from scipy.sparse import csr_matrix
-    >>> train = FeatureTable(np.ones((1, 2)), csr_matrix([[1, 0]]), ["sky", "sea"], ["a"])
-    >>> test = FeatureTable(np.ones((1, 2)), csr_matrix([[1, 1]]), ["sky", "sea"], ["b"])
+    >>> from wsabie.io.records import FeatureTable
+    >>> from wsabie.workflows.compare.comparison_task import build_comparison_task
+    >>> from wsabie.workflows.compare.entrants import build_entrants
+    >>> X, Y = np.repeat(np.eye(2), 5, axis=0), csr_matrix(np.repeat(np.eye(2, dtype=int), 5, axis=0))
+    >>> train = FeatureTable(X, Y, ["ship", "horse"], [f"a{i}" for i in range(10)])
+    >>> test = FeatureTable(X, Y, ["ship", "horse"], [f"b{i}" for i in range(10)])
     >>> task = build_comparison_task(train, None, test)
-    >>> task.test.label_names, task.facts.coverage
-    (['sky'], 0.5)
+    >>> comparison = compare_models(task, build_entrants(["popularity", "nearest"]), resamples=10)
+    >>> [round(entry.evaluation.means["p@1"], 2) for entry in comparison.entries]
+    [0.5, 1.0]
     """
-    sides = {"train": train, "test": test} | ({} if valid is None else {"valid": valid})
-    for name, rows in sides.items():
-        _check_same_columns(train, rows, name)
-        if rows is not train and not allow_overlap:
-            check_overlap(train.ids, train.X, rows.ids, rows.X)
-    counts = count_labels(train)
-    label_ids = np.flatnonzero(counts >= max(min_rows, 1))
-    require(len(label_ids) > 0, f"no label has {max(min_rows, 1)} training rows; give more rows, or lower the limit")
-    selected = {name: rows.with_labels(label_ids) for name, rows in sides.items()}
-    if valid is not None and not count_labels(selected["valid"]).any():
-        del selected["valid"]  # rows without a known label cannot choose an epoch
-    facts = TaskFacts(
-        train_rows=len(train),
-        valid_rows=len(selected["valid"]) if "valid" in selected else 0,
-        test_rows=len(test),
-        features=int(train.X.shape[1]),
-        labels=len(label_ids),
-        labels_dropped=len(counts) - len(label_ids),
-        min_rows=max(min_rows, 1),
-        train_pairs=int(counts[label_ids].sum()),
-        test_pairs=int(count_labels(test).sum()) + unknown_pairs,
-        test_pairs_known=int(count_labels(selected["test"]).sum()),
-        test_rows_unlabelled=int(((selected["test"].Y > 0).sum(axis=1) == 0).sum()),
-        fingerprint={name: compute_fingerprint(rows) for name, rows in sides.items()},
-    )
-    if isinstance(similar, Hierarchy):
-        similar = similar.find_siblings
-    similarity = None if similar is None else similar(selected["train"].label_names)
-    sides_and_counts = selected["train"], selected.get("valid"), selected["test"], counts[label_ids]
-    return ComparisonTask(*sides_and_counts, facts, similarity, allow_overlap)
-
-
-def _check_same_columns(train: FeatureTable, rows: FeatureTable, name: str) -> None:
-    if rows.X.shape[1] != train.X.shape[1]:
-        fact = f"the {name} rows have {rows.X.shape[1]} features and the training rows {train.X.shape[1]}"
-        raise InputError(f"{fact}; extract the features of both with the same settings")
-    if rows.label_names != train.label_names:
-        fact = f"the {name} rows and the training rows number their labels differently"
-        raise InputError(f"{fact}; read them as one collection and split it, or align them first")
+    n_labels = len(task.train.label_names)
+    ks = select_informative_lengths(KS, n_labels) if ks is None else ks
+    run = _ComparisonRun(task, choose_tuning_metric(n_labels), ks, resamples, seed, progress)
+    if store is not None:
+        store = store.with_identity(run.identity())
+    results: list[ModelEntry | ModelOmission] = []
+    try:
+        for entrant in models:
+            results.append(run.evaluate(entrant, store))
+            on_result(results[-1])
+    except KeyboardInterrupt as stop:
+        raise ComparisonInterrupt(run.join(results)) from stop
+    return run.join(results)
 
 
 @dataclass(frozen=True)
-class ModelEntry:
-    """The results of one model.
-
-    Attributes
-    ----------
-    name, title : str
-        For scripts and for people.
-    baseline : bool
-    parameters : dict
-        All constructor parameters.
-    option : dict
-        Parameters chosen on the validation rows.
-    option_figures : list of (dict, float)
-        Every choice with its validation figure; empty without a choice.
-    fit_seconds, tuning_seconds, compile_seconds : float
-        The training of this model, the search before it, and compilation (once per machine, then cached).
-    predict_ms : float
-        Milliseconds per row for the 10 best labels, in a batch of rows.
-    n_bytes : int
-        All arrays that a prediction needs.
-    evaluation : Evaluation
-    intervals : dict of str to Interval
-        95 % bootstrap intervals of the means.
-    differences : dict of str to (str, PairedDifference)
-        Per metric: the best baseline, and this model minus it on the same resampled rows. Empty for baselines.
-    model : object
-        The fitted model.
-    """
-
-    name: str
-    title: str
-    baseline: bool
-    parameters: JsonObject
-    option: JsonObject
-    option_figures: list[tuple[JsonObject, float]]
-    fit_seconds: float
-    tuning_seconds: float
-    compile_seconds: float
-    predict_ms: float
-    n_bytes: int
-    evaluation: Evaluation
-    intervals: dict[str, Interval]
-    differences: dict[str, tuple[str, PairedDifference]] = field(default_factory=dict)
-    model: Any = field(default=None, repr=False, compare=False)
-
-    def as_dict(self) -> JsonObject:
-        """Return plain values for JSON."""
-        evaluation = self.evaluation.as_dict()
-        differences = {name: {"baseline": best, **gap._asdict()} for name, (best, gap) in self.differences.items()}
-        return {
-            **{name: getattr(self, name) for name in _JSON_FIELDS},
-            "option_figures": [{"parameters": option, "value": value} for option, value in self.option_figures],
-            "predict_ms_per_row": self.predict_ms,
-            "bytes": self.n_bytes,
-            "intervals": list_bounds(self.intervals),
-            "differences": differences,
-            **{name: evaluation[name] for name in ("metrics", "coverage", "rows_tied_at_cut")},
-        }
-
-
-def list_bounds(intervals: Mapping[str, Interval]) -> dict[str, list[float]]:
-    """Return the lower and upper bounds of intervals, for JSON."""
-    return {name: [interval.low, interval.high] for name, interval in intervals.items()}
-
-
-class ModelOmission(NamedTuple):
-    """A model that did not take part, with the reason."""
-
-    name: str
-    title: str
-    reason: str
-
-
-class TextTable(NamedTuple):
-    """A table of text cells; the first column is a name, the others are figures."""
-
-    headers: list[str]
-    rows: list[list[str]]
-
-    def add_omissions(self, skipped: Sequence[ModelOmission]) -> "TextTable":
-        """Return the table with a row for each model that did not take part."""
-        blanks = [""] * (len(self.headers) - 2)
-        return self._replace(rows=self.rows + [[omission.title, "skipped", *blanks] for omission in skipped])
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All models on the same split.
-
-    Attributes
-    ----------
-    task : ComparisonTask
-    entries : list of ModelEntry
-        In the order of the requested models.
-    skipped : list of ModelOmission
-    metrics : tuple of str
-        Metrics with intervals and differences.
-    tuned_on : str
-        The metric that chose parameters on the validation rows.
-    seed : int
-        Seed of the bootstrap.
-    versions : dict of str to str
-    """
+class _ComparisonRun:
+    """Settings that all models of a comparison share."""
 
     task: ComparisonTask
-    entries: list[ModelEntry]
-    skipped: list[ModelOmission]
-    metrics: tuple[str, ...]
     tuned_on: str
+    ks: Sequence[int]
+    resamples: int
     seed: int
-    versions: dict[str, str]
+    progress: Progress
 
-    def __getitem__(self, name: str) -> ModelEntry:
-        return next(entry for entry in self.entries if entry.name == name)
-
-    @property
-    def ceilings(self) -> dict[str, float]:
-        """Highest p@k and recall@k that the numbers of true labels allow."""
-        return self.entries[0].evaluation.ceilings if self.entries else {}
-
-    @property
-    def main(self) -> ModelEntry | None:
-        """The entry that a report is about: the first that is not a baseline, or the first; None without any."""
-        return next((entry for entry in self.entries if not entry.baseline), next(iter(self.entries), None))
-
-    def best(self, metric: str, *, baselines: bool = False) -> ModelEntry | None:
-        """Return the entry (or baseline) with the highest mean of a metric; None without any."""
-        entries = [entry for entry in self.entries if entry.baseline or not baselines]
-        return max(entries, key=lambda entry: entry.evaluation.means[metric], default=None)
-
-    def table(self, metrics: Sequence[str] | None = None) -> TextTable:
-        """Build a table of metric means, time and memory; the last row is the ceiling."""
-        metrics = self.metrics if metrics is None else [name for name in metrics if name in self.metrics]
-        rows = []
-        for entry in self.entries:
-            figures = [f"{entry.evaluation.means[metric]:.3f}" for metric in metrics]
-            costs = [f"{entry.fit_seconds:.1f}", f"{entry.predict_ms:.2f}", f"{entry.n_bytes / 1e6:.2f}"]
-            rows.append([entry.title, *figures, *costs])
-        if self.entries:
-            ceilings = [f"{self.ceilings[metric]:.3f}" if metric in self.ceilings else "" for metric in metrics]
-            rows.append(["highest possible", *ceilings, "", "", ""])
-        return TextTable(["model", *metrics, "train s", "ms/row", "MB"], rows).add_omissions(self.skipped)
-
-    def as_dict(self) -> JsonObject:
-        """Return everything but the models for JSON (schema 1); None for an undefined figure."""
-        values = {
-            "schema": 1,
-            "data": self.task.facts.as_dict(),
-            "ceilings": self.ceilings,
+    def identity(self) -> JsonObject:
+        """Return the facts that must agree for results to be comparable."""
+        facts = self.task.facts
+        return {
+            **{f"{name} rows": mark for name, mark in facts.fingerprint.items()},
+            "min_rows": facts.min_rows,
+            "test pairs": facts.test_pairs,
+            "allow_overlap": self.task.allow_overlap,
+            "siblings": compute_value_fingerprint(self.task.similar),
             "tuned_on": self.tuned_on,
+            "ks": self.ks,
+            "resamples": self.resamples,
             "seed": self.seed,
-            "models": [entry.as_dict() for entry in self.entries],
-            "skipped": [skipped._asdict() for skipped in self.skipped],
-            "versions": self.versions,
+            "versions": collect_versions(),
         }
-        return JsonObject(to_json_value(values))
+
+    def evaluate(self, entrant: Entrant, store: ResultStore | None) -> ModelEntry | ModelOmission:
+        """Return the result of one model: from the store, or fitted, evaluated and stored."""
+        if store is not None:
+            parameters = [_list_parameters(entrant.build(**option)) for option in entrant.options]
+            store = store.with_identity({**store.identity, "parameters": parameters})
+        result = find_or_compute(store, entrant.name, lambda: self._fit_and_evaluate(entrant))
+        if "reason" in result.facts:
+            return ModelOmission(entrant.name, entrant.title, result.facts["reason"])
+        evaluation = result.evaluations["test"]
+        values = {name: evaluation.per_row[name] for name in _list_measured_metrics(evaluation)}
+        return ModelEntry(
+            name=entrant.name,
+            title=entrant.title,
+            baseline=entrant.baseline,
+            **{**result.facts, "option_figures": [(option, value) for option, value in result.facts["option_figures"]]},
+            evaluation=evaluation,
+            intervals=bootstrap_all(values, **self._bootstrap_options(evaluation)),
+            model=result.model,
+        )
+
+    def _bootstrap_options(self, evaluation: Evaluation) -> JsonObject:
+        groups = get_groups(self.task.test, evaluation.rows)
+        return {"groups": groups, "resamples": self.resamples, "seed": self.seed}
+
+    def _fit_and_evaluate(self, entrant: Entrant) -> ModelResult:
+        task = self.task
+        try:
+            fitted = fit_entrant(entrant, task, self.tuned_on, self.progress)
+        except (UnsuitableModelError, DivergenceError) as error:
+            return ModelResult({"reason": str(error)})
+        stage = f"judging {entrant.title}"
+        evaluation = evaluate_model(fitted.model, task.test, self.ks, stage, self.progress, similar=task.similar)
+        facts = {
+            **fitted.facts,
+            "parameters": _list_parameters(fitted.model),
+            "predict_ms": measure_prediction_ms(fitted.model, task.test.X),
+            "n_bytes": measure_model_bytes(fitted.model),
+        }
+        return replace(fitted, facts=facts, evaluations={"test": evaluation})
+
+    def join(self, results: Sequence[ModelEntry | ModelOmission]) -> Comparison:
+        """Build the comparison of the finished models, with differences to the best baseline."""
+        entries = [result for result in results if isinstance(result, ModelEntry)]
+        skipped = [result for result in results if isinstance(result, ModelOmission)]
+        metrics = tuple(name for name in HEADLINE if entries and name in entries[0].intervals)
+        joined = Comparison(self.task, entries, skipped, metrics, self.tuned_on, self.seed, collect_versions())
+        return replace(joined, entries=[self._add_differences(entry, joined) for entry in entries])
+
+    def _add_differences(self, entry: ModelEntry, joined: Comparison) -> ModelEntry:
+        differences = {}
+        for metric in () if entry.baseline else joined.metrics:
+            if (best := joined.best(metric, baselines=True)) is not None:
+                pair = (figures.evaluation.per_row[metric] for figures in (entry, best))
+                difference = paired_bootstrap(*pair, **self._bootstrap_options(entry.evaluation))
+                differences[metric] = (best.name, difference)
+        return replace(entry, differences=differences)
 
 
-class ComparisonInterrupt(KeyboardInterrupt):
-    """Ctrl-C in a comparison.
-
-    Parameters
-    ----------
-    finished : Comparison or list of RelationFigures
-        Results of the finished models.
-    """
-
-    def __init__(self, finished: Any) -> None:
-        super().__init__()
-        self.finished = finished
+def _list_parameters(model: LabelModel) -> JsonObject:
+    """Return the parameters of a model but the models among them."""
+    return {name: value for name, value in model.get_params().items() if not hasattr(value, "get_params")}
 
 
-def write_results(
-    folder: Path, table: TextTable, charts: Sequence[LineChart], page: str, image_sheet: bytes | None = None
-) -> list[Path]:
-    """Write table.csv, about.md, and figure.svg and figure.png if there are charts; return the paths.
-
-    `image_sheet` is a figure.png of images.
-    """
-    files: dict[str, str | bytes] = {"table.csv": format_csv(table.headers, table.rows)}
-    if image_sheet is not None:
-        files["figure.png"] = image_sheet
-    if charts:
-        files["figure.svg"] = render_svg(charts)
-        files["figure.png"] = render_png(charts)
-    files["about.md"] = page
-    for name, content in files.items():
-        if isinstance(content, bytes):
-            write_bytes(folder / name, content)
-        else:
-            write_text(folder / name, content)
-    return [folder / name for name in files]
-
-
-def require_writable_folder(folder: Path, made_by: str) -> None:
-    """Refuse a results folder that cannot be written, or that holds other files with these names.
-
-    Parameters
-    ----------
-    folder : Path
-    made_by : str
-        Last words of the page of an earlier run.
-
-    Raises
-    ------
-    InputError
-        The message names the file.
-    """
-    check_writable(folder / RESULT_FILES[0])
-    existing_files = [folder / name for name in RESULT_FILES if (folder / name).exists()]
-    page = folder / "about.md"
-    is_earlier_run = page.is_file() and page.read_text(encoding="utf-8", errors="replace").rstrip().endswith(made_by)
-    if existing_files and not is_earlier_run:
-        fact = "it was not written by an earlier run and would be lost"
-        raise InputError(f"cannot write {existing_files[0]}: {fact}; choose another folder")
-
-
-def format_markdown_table(table: TextTable) -> str:
-    """Format the table as Markdown, with figures aligned right."""
-    texts = [max(map(len, column), default=0) > _MAX_FIGURE_LENGTH for column in zip(*table.rows, strict=True)]
-    rule = ["---" if i == 0 or text else "---:" for i, text in enumerate(texts or [False] * len(table.headers))]
-    lines = [table.headers, rule, *table.rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def describe_machine() -> str:
-    """Return processor, cores and system in a line."""
-    cpu_file = Path("/proc/cpuinfo")
-    lines = cpu_file.read_text(encoding="utf-8", errors="replace").splitlines() if cpu_file.exists() else []
-    model_names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    processor = model_names[0] if model_names else platform.processor() or platform.machine()
-    return f"{processor}, {count_available_cores()} cores, {platform.system()}"
-
-
-def format_csv(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Format a table as CSV."""
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([headers, *rows])
-    return file.getvalue()
+def _list_measured_metrics(evaluation: Evaluation) -> list[str]:
+    """Return the headline metrics and every p@k and psib@k with a figure in some row."""
+    names = [*HEADLINE, *(f"{metric}@{k}" for metric in ("p", "psib") for k in evaluation.ks)]
+    row_metrics = [name for name in dict.fromkeys(names) if name in evaluation.per_row]
+    return [name for name in row_metrics if not np.isnan(evaluation.per_row[name]).all()]

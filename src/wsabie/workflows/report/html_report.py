@@ -13,7 +13,7 @@ from wsabie.evaluation.score_evaluation import FrequencyBin, group_by_frequency
 from wsabie.storage.atomic_files import write_text
 from wsabie.training.epoch_stats import EpochStats, compute_rank_shares, find_best_epoch, list_other_metrics
 from wsabie.workflows.charts import svg_charts
-from wsabie.workflows.compare.comparison import Comparison, ModelEntry
+from wsabie.workflows.compare.comparison_table import Comparison, ModelEntry
 from wsabie.workflows.report import html_pages
 from wsabie.workflows.report.html_pages import EncodedImage, format_bands, format_range, render_page
 from wsabie.workflows.report.report_input import ReportExample, ReportInput, render_thumbnail

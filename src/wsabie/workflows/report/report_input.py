@@ -24,7 +24,8 @@ from wsabie.training.epoch_stats import EpochStats
 from wsabie.vocabulary.label_names import Vocabulary
 from wsabie.vocabulary.label_similarity import LabelMatch, LabelSimilarity, classify_labels
 from wsabie.workflows.charts.chart_files import encode_picture
-from wsabie.workflows.compare.comparison import Comparison, ComparisonTask, ModelEntry
+from wsabie.workflows.compare.comparison_table import Comparison, ModelEntry
+from wsabie.workflows.compare.comparison_task import ComparisonTask
 from wsabie.workflows.data_splits import map_split
 from wsabie.workflows.report.html_pages import EncodedImage
 

@@ -18,7 +18,7 @@ from wsabie.io.records import FeatureTable, get_groups
 from wsabie.io.space_declaration import SpaceDeclaration
 from wsabie.models.entity_space.relations import Relation
 from wsabie.models.entity_space.space import Space
-from wsabie.workflows.compare.comparison import ComparisonInterrupt, ModelOmission
+from wsabie.workflows.compare.comparison_table import ComparisonInterrupt, ModelOmission
 from wsabie.workflows.compare.entrants import Entrant
 from wsabie.workflows.compare.result_store import ModelResult, ResultStore, compute_value_fingerprint, find_or_compute
 from wsabie.workflows.data_splits import map_split

@@ -22,8 +22,15 @@ from wsabie.models.entity_space.relation_data import HoldoutPairs, build_fitted_
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.workflows.charts.svg_charts import COLOURS, ChartAxis, ChartSeries, LineChart
-from wsabie.workflows.compare import comparison
-from wsabie.workflows.compare.comparison_run import choose_tuning_metric, fit_entrant
+from wsabie.workflows.compare.comparison import choose_tuning_metric, fit_entrant
+from wsabie.workflows.compare.comparison_table import (
+    ModelOmission,
+    TextTable,
+    describe_machine,
+    format_markdown_table,
+    list_bounds,
+)
+from wsabie.workflows.compare.comparison_task import build_comparison_task
 from wsabie.workflows.compare.entrants import Entrant
 from wsabie.workflows.report.html_pages import render_page
 from wsabie.workflows.spaces.relation_holdout import ThreeWayRelations
@@ -191,7 +198,7 @@ def evaluate_classifier(
         pairs = build_holdout_pairs(test_set.valid[name], test_set.entities)
         valid = test_set.rows(test_set.valid[name], pairs.Y, pairs.query_ids)
     test = test_set.rows(test_set.test[name], holdout.Y, holdout.query_ids)
-    task = comparison.build_comparison_task(train, valid, test)
+    task = build_comparison_task(train, valid, test)
     fitted = fit_entrant(entrant, task, choose_tuning_metric(len(train.label_names)), progress)
     columns = {label: y for y, label in enumerate(train.label_names)}
     fitted_columns = [columns[label] for label in task.train.label_names]
@@ -241,7 +248,7 @@ class RelationMethod:
             "title": self.title,
             "fit_seconds": self.fit_seconds,
             "metrics": self.evaluation.means,
-            "intervals": comparison.list_bounds(self.intervals),
+            "intervals": list_bounds(self.intervals),
             "differences": {metric: gap._asdict() for metric, gap in self.differences.items()},
         }
 
@@ -262,7 +269,7 @@ class RelationFigures:
     query: str
     target: str
     methods: list[RelationMethod]
-    skipped: list[comparison.ModelOmission]
+    skipped: list[ModelOmission]
 
     @property
     def title(self) -> str:
@@ -276,7 +283,7 @@ class RelationFigures:
         n_candidates = self.methods[0].evaluation.n_labels
         return [name for name in METRICS if name == "p@1" or int(name.partition("@")[2] or 0) < n_candidates]
 
-    def table(self) -> comparison.TextTable:
+    def table(self) -> TextTable:
         """Build the table of means and of the MAP difference to the first row with its interval."""
         rows = []
         for method in self.methods:
@@ -286,7 +293,7 @@ class RelationFigures:
             seconds = "" if method.fit_seconds is None else f"{method.fit_seconds:.1f}"
             rows.append([method.title, *figures, gap_text, seconds])
         headers = ["method", *self.metrics, "MAP minus first row", "train s"]
-        return comparison.TextTable(headers, rows).add_omissions(self.skipped)
+        return TextTable(headers, rows).add_omissions(self.skipped)
 
     def chart(self) -> LineChart:
         """Build the chart of p@k of every method against k."""
@@ -328,7 +335,7 @@ class SpaceComparison:
     seed: int
     versions: dict[str, str]
 
-    def table(self) -> comparison.TextTable:
+    def table(self) -> TextTable:
         """Build a table with a line per figure: its interval, and its difference to the first method."""
         rows = []
         for relation in self.relations:
@@ -338,7 +345,7 @@ class SpaceComparison:
                     cells = [f"{number:.6f}" for number in (*interval, *gap[:3])]
                     rows.append([relation.name, method.name, metric, *cells, *[""] * (6 - len(cells))])
         figures = ["value", "low", "high", "difference", "difference_low", "difference_high"]
-        return comparison.TextTable(["relation", "method", "metric", *figures], rows)
+        return TextTable(["relation", "method", "metric", *figures], rows)
 
     def charts(self) -> list[LineChart]:
         """Build the p@k charts of all relations."""
@@ -351,8 +358,8 @@ class SpaceComparison:
             comparison=self,
             command=command,
             today=date.today().isoformat(),
-            machine=comparison.describe_machine(),
-            tables=[comparison.format_markdown_table(relation.table()) for relation in self.relations],
+            machine=describe_machine(),
+            tables=[format_markdown_table(relation.table()) for relation in self.relations],
             made_by=MADE_BY,
         )
 

@@ -21,7 +21,7 @@ from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.optional_packages import import_optional
 from wsabie.storage.atomic_files import explain_read_errors, explain_write_errors, lock_folder, write_text
 from wsabie.storage.schema_validation import check_schema
-from wsabie.workflows.compare.comparison import format_csv
+from wsabie.workflows.compare.comparison_table import format_csv
 from wsabie.workflows.tune.search_spaces import ChoiceParameter, ParameterValues, RangeParameter, SearchSpace
 
 if TYPE_CHECKING:

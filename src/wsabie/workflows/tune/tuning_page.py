@@ -18,7 +18,7 @@ import numpy as np
 from wsabie.core.machine import collect_versions
 from wsabie.storage.atomic_files import write_text
 from wsabie.workflows.charts import svg_charts
-from wsabie.workflows.compare.comparison import TextTable
+from wsabie.workflows.compare.comparison_table import TextTable
 from wsabie.workflows.report.html_pages import render_page
 from wsabie.workflows.tune.model_tuning import TuningResult
 from wsabie.workflows.tune.search_spaces import ChoiceParameter, RangeParameter
