@@ -72,11 +72,28 @@ def test_threads_and_storage_change_no_bit(
     assert np.array_equal(wsabie.load(tmp_path / "m").scores(X), scores[0])
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("n_exact", [0, 100])
+def test_tau_divides_scores_by_a_power_of_the_lengths_of_weights(
+    form: Any, n_exact: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ridge, "MAX_EXACT_FEATURES", n_exact)
+    rng = np.random.default_rng(4)
+    X = form((rng.random((60, 20)) * (rng.random((60, 20)) < 0.5)).astype(np.float32))
+    Y = draw_targets(60, 5, rng)
+    plain, other = (wsabie.Ridge(directions=20, tau=tau, scaling=None).fit(X, Y) for tau in (None, 0.5))
+    zero = form(np.zeros((1, 20), np.float32))
+    weights = plain.scores(form(np.eye(20, dtype=np.float32))) - plain.scores(zero)
+    expected = plain.scores(X) / np.sqrt(np.linalg.norm(weights, axis=0))
+    np.testing.assert_allclose(other.scores(X), expected, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"penalty": 0.0}, "penalty is 0.0; choose a number above 0"),
         ({"penalty": float("nan")}, "penalty"),
+        ({"tau": -1.0}, "tau is -1.0; choose None or a number above 0"),
         ({"directions": 0}, "directions is 0; choose a whole number above 0"),
         ({"scaling": "log"}, "scaling is 'log'"),
     ],

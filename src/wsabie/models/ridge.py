@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags_array
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -21,6 +21,7 @@ from wsabie.storage.schema_validation import check_array
 MAX_EXACT_FEATURES = 2048
 """Most features of sparse rows whose weights are exact."""
 _POWER_STEPS = 2
+_LEAST_LENGTH = np.float32(1e-6)
 
 
 class RidgeSolution(NamedTuple):
@@ -42,6 +43,15 @@ class RidgeSolution(NamedTuple):
         weights = self.weights[lo:hi]
         table: Float32 = weights.toarray() if hasattr(weights, "tocsr") else weights
         return table - self.corrections[lo:hi] @ self.directions.T
+
+    @property
+    def lengths(self) -> Float32:
+        """Lengths of the labels' weights, (n_labels,)."""
+        weights, corrections = self.weights, self.corrections
+        squares = weights.power(2) if hasattr(weights, "tocsr") else weights**2
+        products = (weights @ self.directions - corrections / 2) * corrections  # the directions are orthonormal
+        lengths: Float32 = np.sqrt(np.maximum(np.asarray(squares.sum(axis=1)).ravel() - 2 * products.sum(axis=1), 0))
+        return lengths
 
 
 def solve_ridge(rows: Matrix, targets: Matrix, penalty: float, n_directions: int, seed: int) -> RidgeSolution:
@@ -110,6 +120,9 @@ class Ridge(ScaledRanker):
         Added to the squared singular values of the scaled rows, which have a length of about 1.
     directions : int, default 300
         Directions of the correction (r above), which takes 4 * r * (features + labels) bytes.
+    tau : float or None, default None
+        Power of the length of a label's weights by which its scores are divided (Kang et al. 2020, section 4.2), so
+        that labels of few rows, whose weights are short, rank higher; None: scores are estimates of 0 and 1.
     scaling : {"tfidf", "auto", None}, default "tfidf"
         Scaling of rows, see `Wsabie`; dense rows get no constant feature.
     seed : int, default 0
@@ -140,6 +153,7 @@ class Ridge(ScaledRanker):
     penalty: float = 3.0
     _: KW_ONLY
     directions: int = 300
+    tau: float | None = None
     scaling: Scaling = "tfidf"
     seed: int = 0
 
@@ -147,9 +161,14 @@ class Ridge(ScaledRanker):
         rows, positives = convert_to_matrix(inputs, self.n_features_in_), (targets > 0).astype(np.float32)
         with progress.stage("ridge", None, ""):
             solution = solve_ridge(rows, positives, self.penalty, self.directions, self.seed)
+        share = np.zeros(positives.shape[1]) if isinstance(inputs, Csr) else np.asarray(positives.mean(axis=0)).ravel()
+        if self.tau is not None:
+            factors = diags_array(np.maximum(solution.lengths, _LEAST_LENGTH) ** np.float32(-self.tau))
+            weights = factors @ solution.weights
+            solution = solution._replace(weights=weights, corrections=factors @ solution.corrections)
+            share = factors @ share
         self.sums_ = feature_matrix.index_by_feature(solution.weights)
         self.directions_, self.corrections_ = solution.directions, solution.corrections
-        share = np.zeros(positives.shape[1]) if isinstance(inputs, Csr) else np.asarray(positives.mean(axis=0)).ravel()
         self.intercept_ = share.astype(np.float32)
 
     def _compute_scores(self, inputs: FeatureMatrix) -> Float32:

@@ -50,7 +50,8 @@ def build_members(
     """Return unfitted members with these threads and seeds, as far as they take them; None: default ones."""
     if estimators is None:
         linear = [LinearRanker()] if n_weights <= MAX_WEIGHTS else []
-        members: list[Any] = [Wsabie(), *linear, NearestMean(), Ridge(), NearestNeighbours(50, power="auto")]
+        neighbours = NearestNeighbours(50, power="auto")
+        members: list[Any] = [Wsabie(), *linear, NearestMean(), Ridge(tau=0.5), neighbours]
     else:
         members = [clone(estimator) for estimator in estimators]
     for member in members:
@@ -70,7 +71,7 @@ class Fusion(HoldoutModel, ScoreRanker):
     Parameters
     ----------
     members : list of estimators or None
-        Not yet fitted; None: `Wsabie()`, `NearestMean()`, `Ridge()`, `NearestNeighbours(50, power="auto")`, and
+        Not yet fitted; None: `Wsabie()`, `NearestMean()`, `Ridge(tau=0.5)`, `NearestNeighbours(50, power="auto")`, and
         `LinearRanker()` where its weights take at most 100 MB.
     k : int, default 10
         Length of the lists whose nDCG chooses the weights.
