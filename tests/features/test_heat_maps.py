@@ -65,8 +65,8 @@ def test_contributions_of_another_picture_are_refused():
 def test_heat_of_a_picture_explains_its_score(extractor, collection):
     for picture in collection.items[:3]:
         indices, values = extractor.transform_one(picture.content)
-        weights = np.random.default_rng(0).normal(size=extractor.n_words_)
-        contributions = np.zeros(extractor.n_words_)
+        weights = np.random.default_rng(0).normal(size=extractor.n_features_)
+        contributions = np.zeros(extractor.n_features_)
         contributions[indices] = values * weights[indices]
         heat = build_heat_map(contributions, extractor.block_map(picture.content))
         np.testing.assert_allclose(heat.sum(), values @ weights[indices])

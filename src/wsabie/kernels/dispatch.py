@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import Any, Protocol
+from typing import Any
 
 from numba.core.errors import TypingError
 from numba.extending import overload
@@ -11,20 +11,10 @@ from numba.extending import overload
 from wsabie.kernels.compiler import INLINE
 
 
-class DispatchedFunction(Protocol):
-    """Function that calls the implementation for the type of one argument."""
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Run the implementation."""
-
-    def register(self, *types: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Return a decorator that makes a function the implementation for some types."""
-
-
-def dispatch(
-    name: str, *, has_default: bool = False, flags: dict[str, Any] = INLINE
-) -> Callable[[Callable[..., Any]], DispatchedFunction]:
+def dispatch(name: str, *, has_default: bool = False, flags: dict[str, Any] = INLINE) -> Callable[..., Any]:
     """Return a decorator that dispatches a function on the type of a NamedTuple among its arguments.
+
+    `register` of the decorated function makes another function its implementation for some types.
 
     Parameters
     ----------
@@ -36,7 +26,7 @@ def dispatch(
         Options of the compiler for all implementations.
     """
 
-    def decorate(function: Callable[..., Any]) -> DispatchedFunction:
+    def decorate(function: Callable[..., Any]) -> Any:
         place = list(signature(function).parameters).index(name)
         implementations: dict[type, Callable[..., Any]] = {}
 
@@ -54,6 +44,6 @@ def dispatch(
 
         overload(call, jit_options=flags, strict=False)(lambda *arguments: find(arguments[place].instance_class))
         call.register = register  # type: ignore[attr-defined]
-        return call  # type: ignore[return-value]
+        return call
 
     return decorate

@@ -187,7 +187,7 @@ def test_rows_of_features_are_refused(extractor):
 
 
 def test_unfitted_extractor_is_refused(collection):
-    for use in (lambda t: t.transform(collection), lambda t: t.to_state(), lambda t: t.n_words_):
+    for use in (lambda t: t.transform(collection), lambda t: t.to_state(), lambda t: t.n_features_):
         with pytest.raises(InputError, match="call fit"):
             use(VisualWords())
 
@@ -215,8 +215,8 @@ def test_values_out_of_range_are_refused(collection, parameters, name):
 
 def test_auto_chooses_the_number_of_words(collection):
     extractor = VisualWords("auto").fit(collection)
-    assert 10 < extractor.n_words_ < 1000
-    assert extractor.transform(collection).X.shape[1] == extractor.n_words_
+    assert 10 < extractor.n_features_ < 1000
+    assert extractor.transform(collection).X.shape[1] == extractor.n_features_
 
 
 def test_augmented_rows_stay_with_their_picture(extractor, collection):

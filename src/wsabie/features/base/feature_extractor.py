@@ -9,12 +9,10 @@ from inspect import get_annotations
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar, Unpack
 
-import numpy as np
-
 from wsabie.core.arrays import Array, Float32, Int32
 from wsabie.core.errors import InputError, ModelFolderError, bracket_detail, require
 from wsabie.core.execution import Executor, SerialExecutor
-from wsabie.core.json_conversion import JsonObject
+from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.features.base import sampling
 from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection, iterate_results, process_or_reject
 from wsabie.features.base.sampling import BATCH, RunOptions, WorkContext
@@ -339,7 +337,7 @@ class FeatureExtractor(SavedObject, ABC):
         """
         names = {field.name for field in fields(self) if field.init}
         ordered = [name for kind in type(self).__mro__ for name in get_annotations(kind) if name in names]
-        return {name: _convert_to_lists(getattr(self, name)) for name in ordered}
+        return {name: to_json_value(getattr(self, name)) for name in ordered}
 
     def decoding_parameters(self) -> JsonObject:
         """Return the parameters that views depend on, and the seed.
@@ -463,11 +461,6 @@ def extract_batch(
         ]
 
     return [process_or_reject(item, extract) for item in batch]
-
-
-def _convert_to_lists(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    return [_convert_to_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True)

@@ -168,19 +168,12 @@ class WordExtractor(FeatureExtractor):
                 n += 1
         return compute_idf(item_counts, n)
 
-    @abstractmethod
-    def _dump_words(self) -> dict[str, Array]:
-        """Return the arrays of the learned words by name."""
-
-    @abstractmethod
-    def _restore_words(self, tensors: dict[str, Array]) -> None:
-        """Restore the learned words from `_dump_words`."""
-
     def _dump_tensors(self) -> dict[str, Array]:
-        return self._dump_words() | ({} if self.idf_ is None else {"idf": self.idf_})
+        """Return the idf; subclasses add the learned words."""
+        return {} if self.idf_ is None else {"idf": self.idf_}
 
     def _restore(self, tensors: dict[str, Array]) -> None:
-        self._restore_words(tensors)
+        """Restore the idf, after subclasses have restored the learned words."""
         if not self.has_counts:
             self.idf_ = check_array(tensors, "idf", "float32", (self.n_features_,))
         elif "idf" in tensors:

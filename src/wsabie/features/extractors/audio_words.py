@@ -161,7 +161,7 @@ class AudioWords(WordExtractor, BlockExtractor):
                 rates.append(EncodedAudio(item.full_content, self.max_seconds).read_rate())
         return min(_HIGHEST_AUTO, int(np.median(rates))) if rates else _HIGHEST_AUTO
 
-    def _dump_words(self) -> dict[str, Array]:
+    def _dump_tensors(self) -> dict[str, Array]:
         words = self._get_words()
         return {
             "rate": np.array([self.rate_], np.int64),
@@ -169,9 +169,10 @@ class AudioWords(WordExtractor, BlockExtractor):
             "sizes": np.array([len(codebook) for codebook in words.codebooks], np.int64),
             "shift": words.shift,
             "scale": words.scale,
+            **super()._dump_tensors(),
         }
 
-    def _restore_words(self, tensors: dict[str, Array]) -> None:
+    def _restore(self, tensors: dict[str, Array]) -> None:
         self.rate_ = int(check_array(tensors, "rate", "int64", (1,), upper_bound=RATES[1] + 1)[0])
         sizes = check_array(tensors, "sizes", "int64", (None,))
         centres = check_array(tensors, "centres", "float32", (None, None))
@@ -181,6 +182,7 @@ class AudioWords(WordExtractor, BlockExtractor):
             raise self._make_version_error()
         parts = np.split(centres, np.cumsum(sizes)[:-1])
         self.words_ = AudioCodebooks(shift, scale, tuple(map(Codebook, parts)))
+        super()._restore(tensors)
 
     @abstractmethod
     def _count_columns(self) -> int:

@@ -397,18 +397,20 @@ class BagOfWords(WordExtractor):
     def _count_words(self, view: bytearray) -> EncodedRow:
         return self._get_words().count_words(view)
 
-    def _dump_words(self) -> dict[str, Array]:
-        words = self._get_words()
-        return {} if isinstance(words, HashedColumns) else {"letters": words.letters, "starts": words.starts}
+    def _dump_tensors(self) -> dict[str, Array]:
+        words, tensors = self._get_words(), super()._dump_tensors()
+        if isinstance(words, HashedColumns):
+            return tensors
+        return {"letters": words.letters, "starts": words.starts, **tensors}
 
-    def _restore_words(self, tensors: dict[str, Array]) -> None:
-        if self.hashing:
-            return
-        if not {"letters", "starts"} <= tensors.keys():
-            raise self._make_version_error()
-        self.words_, self.missed_ = WordList(tensors["letters"], tensors["starts"]), 0
-        if not self.words_.is_sound():
-            raise ModelFolderError("this bag of words is damaged; learn it again")
+    def _restore(self, tensors: dict[str, Array]) -> None:
+        if not self.hashing:
+            if not {"letters", "starts"} <= tensors.keys():
+                raise self._make_version_error()
+            self.words_, self.missed_ = WordList(tensors["letters"], tensors["starts"]), 0
+            if not self.words_.is_sound():
+                raise ModelFolderError("this bag of words is damaged; learn it again")
+        super()._restore(tensors)
 
 
 def _is_integer_between(value: object, low: int, high: int) -> bool:

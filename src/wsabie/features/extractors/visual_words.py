@@ -271,9 +271,9 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
     Attributes
     ----------
     codebook_ : Codebook
-    idf_ : (n_words_,) float32, or None with "counts"
-    n_words_ : int
-        Also `n_features_`, as in other extractors.
+    idf_ : (n_features_,) float32, or None with "counts"
+    n_features_ : int
+        Number of words of the learned codebook.
 
     Examples
     --------
@@ -303,11 +303,6 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
     _: KW_ONLY
     weighting: Weighting = "counts"
     codebook_: Codebook = field(init=False)
-
-    @property
-    def n_words_(self) -> int:
-        """Number of words of the learned codebook."""
-        return len(self._get_words())
 
     def _learn_words(self, source: ItemSource, context: WorkContext) -> list[int]:
         if self.n_words != "auto" and self.n_words > self.max_blocks:
@@ -371,16 +366,17 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
         require(is_count, f'n_words is {self.n_words}; give a number of visual words, 1 or more, or "auto"')
         super().check()
 
-    def _dump_words(self) -> dict[str, Array]:
-        return {"centres": self._get_words().centres}
+    def _dump_tensors(self) -> dict[str, Array]:
+        return {"centres": self._get_words().centres, **super()._dump_tensors()}
 
-    def _restore_words(self, tensors: dict[str, Array]) -> None:
+    def _restore(self, tensors: dict[str, Array]) -> None:
         self.codebook_ = Codebook(check_array(tensors, "centres", "float32", (None, None)))
         n, n_bins = self.codebook_.centres.shape
         if n_bins != N_BINS:
             raise self._make_version_error()
         if not n:
             raise ValueError("centres holds no visual word")
+        super()._restore(tensors)
 
     def _get_words(self) -> Codebook:
         self._require_learned("codebook_", "this codebook of visual words has not learned")
