@@ -79,49 +79,40 @@ class GzipStream(gzip.GzipFile):
         self._compressed.raw.close()
 
 
-class _WideTextStream(io.RawIOBase):
-    """Text in UTF-16 or UTF-32 as UTF-8."""
+class _ConvertedStream(io.RawIOBase):
+    """Blocks that an iterator makes of another stream, as bytes."""
 
-    def __init__(self, source: BufferedReader, source_name: str, encoding: str) -> None:
-        self._text = io.TextIOWrapper(cast(IO[bytes], source), encoding, newline="")
-        self._source_name, self._rest = source_name, b""
+    def __init__(self, source: BufferedReader, blocks: Iterator[bytes]) -> None:
+        self._source, self._blocks, self._rest = source, blocks, b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        try:
-            self._rest = self._rest or self._text.read(_BLOCK).encode()
-        except UnicodeError as error:
-            raise InputError(
-                f"{self._source_name} is broken text in {self._text.encoding.upper()}; save it as UTF-8"
-            ) from error
+        self._rest = self._rest or next(self._blocks, b"")
         n = min(len(buffer), len(self._rest))
         buffer[:n], self._rest = self._rest[:n], self._rest[n:]
         return n
 
     def close(self) -> None:
-        self._text.close()
-        super().close()
-
-
-class _OldMacStream(io.RawIOBase):
-    """Text whose lines end in carriage returns alone, as lines."""
-
-    def __init__(self, source: BufferedReader) -> None:
-        self._source = source
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        content = self._source.read1(len(buffer))
-        buffer[: len(content)] = content.replace(b"\r", b"\n")
-        return len(content)
-
-    def close(self) -> None:
         self._source.close()
         super().close()
+
+
+def _iterate_wide_text(source: BufferedReader, source_name: str, encoding: str) -> Iterator[bytes]:
+    """Yield text in UTF-16 or UTF-32 as UTF-8."""
+    text = io.TextIOWrapper(cast(IO[bytes], source), encoding, newline="")
+    try:
+        while block := text.read(_BLOCK):
+            yield block.encode()
+    except UnicodeError as error:
+        raise InputError(f"{source_name} is broken text in {encoding.upper()}; save it as UTF-8") from error
+
+
+def _iterate_old_mac_text(source: BufferedReader) -> Iterator[bytes]:
+    """Yield text whose lines end in carriage returns alone, as lines."""
+    while block := source.read1(_BLOCK):
+        yield block.replace(b"\r", b"\n")
 
 
 def check_expansion(source_name: str, compressed: int, expanded: int) -> None:
@@ -235,9 +226,11 @@ def open_decompressed(path: Path, *, pipe: bool = False) -> BufferedIOBase:
     if head.startswith(codecs.BOM_UTF8):
         stream.read(len(codecs.BOM_UTF8))
     elif encoding is not None:
-        return BufferedReader(cast(io.RawIOBase, _WideTextStream(stream, format_path(path), encoding)), _BLOCK)
+        blocks = _iterate_wide_text(stream, format_path(path), encoding)
+        return BufferedReader(cast(io.RawIOBase, _ConvertedStream(stream, blocks)), _BLOCK)
     if _OLD_MAC.fullmatch(stream.peek(1 << 12)):
-        stream = BufferedReader(cast(io.RawIOBase, _OldMacStream(stream)), _BLOCK)
+        blocks = _iterate_old_mac_text(stream)
+        stream = BufferedReader(cast(io.RawIOBase, _ConvertedStream(stream, blocks)), _BLOCK)
     return cast(BufferedIOBase, stream)
 
 
