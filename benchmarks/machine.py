@@ -5,7 +5,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from wsabie.core.thread_count import resolve_threads
+from wsabie.core.machine import resolve_threads
 
 
 def machine(threads: int | None = None) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from papers.run_page import render_run_page
 from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import to_json_value
-from wsabie.core.machine import collect_versions
-from wsabie.core.thread_count import resolve_threads
+from wsabie.core.machine import collect_versions, resolve_threads
 from wsabie.workflows.compare.comparison_table import TextTable, describe_machine, write_results
 
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from wsabie.evaluation.splits import Split
-from wsabie.features.base.table_builder import build_label_table
+from wsabie.features.base.item_features import build_label_table
 from wsabie.io.space_declaration import read_declaration
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.storage.rejects import Rejects

@@ -106,7 +106,7 @@ def is_table(source: "Source | ShardedFeatureTable") -> "TypeIs[FeatureTable]":
 
 def make_label_table(source: "Source") -> "FeatureTable":
     """Return a table of the ids, labels and groups of a source."""
-    from wsabie.features.base.table_builder import build_label_table
+    from wsabie.features.base.item_features import build_label_table
 
     return source if is_table(source) else build_label_table(source)
 

@@ -17,7 +17,7 @@ from wsabie.cli.output import TerminalProgress, print_note, show_json
 from wsabie.core.errors import InputError
 from wsabie.core.execution import Executor, ProcessExecutor, SerialExecutor
 from wsabie.core.json_conversion import convert_records
-from wsabie.core.thread_count import MAX_THREADS, resolve_threads
+from wsabie.core.machine import MAX_THREADS, resolve_threads
 from wsabie.features.extractor_names import list_extractor_names
 from wsabie.storage.output_checks import OutputKind, check_output_paths
 from wsabie.storage.rejects import Rejects

@@ -19,6 +19,8 @@ MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Bytes, or "max"."""
 LARGE_MEMORY_BYTES = 10**8
 """Memory in bytes from which a command announces what it is about to allocate."""
+MAX_THREADS = 1024
+"""Threads of a computation, at most."""
 
 
 def get_user_name() -> str:
@@ -36,6 +38,17 @@ def count_available_cores() -> int:
         allowed, period = map(int, CPU_QUOTA.read_text(encoding="ascii").split())
         cores = min(cores, allowed // max(period, 1))
     return max(1, cores)
+
+
+def resolve_threads(threads: int | None) -> int:
+    """Return the number of threads; None: all cores that this process may use.
+
+    Examples
+    --------
+    >>> resolve_threads(3), resolve_threads(None) >= 1
+    (3, True)
+    """
+    return threads or count_available_cores()
 
 
 def get_available_memory() -> int:

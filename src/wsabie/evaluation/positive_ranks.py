@@ -8,7 +8,7 @@ from wsabie.core.arrays import Array, Float32, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.execution import run_in_ranges
 from wsabie.core.label_lists import LabelLists, build_exclusion_lists, list_positives, remove_excluded
-from wsabie.core.thread_count import resolve_threads
+from wsabie.core.machine import resolve_threads
 from wsabie.evaluation.metrics import PositiveRanks, build_ranks
 from wsabie.kernels.ranking import label_ranks
 

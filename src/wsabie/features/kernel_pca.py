@@ -14,7 +14,7 @@ from wsabie.core.arrays import Csr, Float32, Float64, Int64, Matrix, view_as_wri
 from wsabie.core.errors import InputError, ModelFolderError, require
 from wsabie.core.execution import SILENT, Progress, run_in_ranges
 from wsabie.core.json_conversion import JsonObject
-from wsabie.core.thread_count import resolve_threads
+from wsabie.core.machine import resolve_threads
 from wsabie.core.validation import check_features, check_positive_integer
 from wsabie.features import nystroem
 from wsabie.features.base.feature_extractor import raise_damaged_state

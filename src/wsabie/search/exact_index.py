@@ -22,8 +22,7 @@ from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import InputError
 from wsabie.core.execution import run_in_ranges, run_in_threads
 from wsabie.core.label_lists import LabelLists
-from wsabie.core.machine import limit_blas_threads
-from wsabie.core.thread_count import resolve_threads
+from wsabie.core.machine import limit_blas_threads, resolve_threads
 from wsabie.core.validation import check_positive_integer
 from wsabie.embedding.joint_space import SIMILARITIES, SimilarityName
 from wsabie.kernels.embedding.similarity import SHORTEST

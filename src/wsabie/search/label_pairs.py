@@ -10,7 +10,7 @@ import numpy as np
 from wsabie.core.arrays import Array, Bool, Float32, Float64, Int64, view_as_writable
 from wsabie.core.errors import InputError, require
 from wsabie.core.execution import run_in_ranges
-from wsabie.core.thread_count import resolve_threads
+from wsabie.core.machine import resolve_threads
 from wsabie.core.validation import check_positive_integer
 from wsabie.kernels.ranking import top_pairs as kernels
 from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, sort_topk

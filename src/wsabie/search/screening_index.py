@@ -13,7 +13,7 @@ import numpy as np
 from wsabie.core.arrays import Array, Float32, Float64, Int64, iterate_slices, view_as_writable
 from wsabie.core.errors import require
 from wsabie.core.execution import run_in_threads
-from wsabie.core.thread_count import resolve_threads
+from wsabie.core.machine import resolve_threads
 from wsabie.kernels.ranking import topk
 from wsabie.kernels.simd.byte_products import LABELS, WIDEST, has_byte_products
 from wsabie.search import index_tuning, label_index

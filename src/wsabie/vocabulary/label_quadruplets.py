@@ -71,7 +71,7 @@ class Quadruplets:
 
     >>> Y = np.array([[1, 0], [1, 0], [0, 1], [1, 1]])
     >>> quadruplets = Quadruplets(Y, [(0, 1)])
-    >>> quadruplets.n_possible  # 3 cars and 2 wheels, less the picture that would be its own part
+    >>> int(quadruplets.counts.sum())  # 3 cars and 2 wheels, less the picture that would be its own part
     5
     >>> batch = quadruplets.sample(1000, np.random.default_rng(0))
     >>> sorted(set(zip(batch.objects.tolist(), batch.parts.tolist())))
@@ -83,11 +83,6 @@ class Quadruplets:
         self.relations = check_relations(relations, Y.shape[1])
         self.counts = _count_by_relation(self._pictures, self.relations)
         _refuse_empty(self.relations, self.counts, np.diff(self._pictures.indptr))
-
-    @property
-    def n_possible(self) -> int:
-        """Number of quadruplets."""
-        return int(self.counts.sum())
 
     def sample(self, n: int, rng: np.random.Generator, *, by: SamplingUnit = "relation") -> QuadrupletBatch:
         """Draw n quadruplets, independently and with replacement.

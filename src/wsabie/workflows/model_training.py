@@ -13,8 +13,8 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.features.base.extraction import extract_to_file, fit_extractor
 from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.base.item_features import build_label_table
 from wsabie.features.base.sampling import WorkContext
-from wsabie.features.base.table_builder import build_label_table
 from wsabie.features.extractor_choice import AUTO
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.io.alignment import AlignedTable, align_table

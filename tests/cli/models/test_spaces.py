@@ -14,7 +14,7 @@ import pytest
 
 from entity_declarations import PAIRS
 from wsabie.cli.main import run
-from wsabie.features.base.table_builder import build_label_table
+from wsabie.features.base.item_features import build_label_table
 from wsabie.io.data_sources import open_source
 from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 from wsabie.samples import get_documents_path

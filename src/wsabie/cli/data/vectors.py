@@ -9,7 +9,7 @@ from wsabie.cli.knowledge_files import load_word_vectors
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path, show_table
 from wsabie.cli.shared_options import OptionalSeed, RejectOptions
 from wsabie.core.errors import InputError
-from wsabie.core.thread_count import MAX_THREADS
+from wsabie.core.machine import MAX_THREADS
 
 if TYPE_CHECKING:
     from wsabie.vocabulary.word_vectors import WordVectors

@@ -29,8 +29,8 @@ from wsabie.core.arrays import Bool, Matrix
 from wsabie.core.errors import InputError, WsabieError, require
 from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor, Stage
 from wsabie.features.base.extraction import build_shard_path, fit_extractor, read_summary, write_shard
-from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
 from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.base.item_features import ItemFeatures, ItemRejection
 from wsabie.features.base.sampling import iterate_item_batches
 from wsabie.features.extractor_registry import create_extractor, load_extractor
 from wsabie.io.formats.parquet_rows import DENSE

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Unpack
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.features.base import sampling
-from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection
 from wsabie.features.base.feature_extractor import AnyExtractor, FeatureExtractor
+from wsabie.features.base.item_features import ItemFeatures, ItemRejection
 from wsabie.features.base.sampling import RunOptions, WorkContext
 from wsabie.io.formats.parquet_rows import DENSE
 from wsabie.io.formats.parquet_tables import KEY

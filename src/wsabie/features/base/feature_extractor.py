@@ -13,10 +13,9 @@ from wsabie.core.arrays import Array, Float32, Int32
 from wsabie.core.errors import InputError, ModelFolderError, bracket_detail, require
 from wsabie.core.execution import Executor, SerialExecutor
 from wsabie.core.json_conversion import JsonObject, to_json_value
-from wsabie.features.base import sampling
-from wsabie.features.base.extraction_tasks import ItemFeatures, ItemRejection, iterate_results, process_or_reject
+from wsabie.features.base import item_features, sampling
+from wsabie.features.base.item_features import ItemFeatures, ItemRejection
 from wsabie.features.base.sampling import BATCH, RunOptions, WorkContext
-from wsabie.features.base.table_builder import build_feature_table
 from wsabie.features.extractor_names import list_extractor_names
 from wsabie.features.images.augmentation import format_view_id
 from wsabie.io.records import FeatureTable, Item, ItemSource, ModalityName
@@ -189,8 +188,8 @@ class FeatureExtractor(SavedObject, ABC):
         InputError
             It is not fitted, or a source of other items.
         """
-        stream = self.iterate(source, augment=augment, **options)
-        return build_feature_table(stream, self.n_features_, dense=self.is_dense, **self.table_facts(augment))
+        stream, facts = self.iterate(source, augment=augment, **options), self.table_facts(augment)
+        return item_features.build_feature_table(stream, self.n_features_, dense=self.is_dense, **facts)
 
     def table_facts(self, augment: int = 0) -> JsonObject:
         """Return what a `FeatureTable` of rows with so many further views states about them.
@@ -225,7 +224,7 @@ class FeatureExtractor(SavedObject, ABC):
         items = sampling.iterate_item_batches(source, self.batch_size)
         with progress.stage("extracting features", len(source), self.modality) as stage:
             batches = self.extract_batches(items, executor=executor, augment=augment)
-            for rows in iterate_results(batches, stage, rejects):
+            for rows in item_features.iterate_results(batches, stage, rejects):
                 yield from rows
 
     def extract_batches(
@@ -460,7 +459,7 @@ def extract_batch(
             for number, view in enumerate(extractor.iterate_views(item, augment))
         ]
 
-    return [process_or_reject(item, extract) for item in batch]
+    return [item_features.process_or_reject(item, extract) for item in batch]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from wsabie.core.arrays import Array, Float32, Int32, Int64
 from wsabie.core.errors import require
 from wsabie.features.base import sampling
-from wsabie.features.base.extraction_tasks import ItemRejection, iterate_results, process_or_reject
 from wsabie.features.base.feature_extractor import EncodedRow, FeatureExtractor, extract_batch
+from wsabie.features.base.item_features import ItemRejection, iterate_results, process_or_reject
 from wsabie.features.base.sampling import BATCH, WorkContext
 from wsabie.io.records import Item, ItemSource
 from wsabie.storage.schema_validation import check_array

@@ -9,8 +9,8 @@ import numpy as np
 
 from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
+from wsabie.core.machine import resolve_threads
 from wsabie.core.optional_packages import import_optional
-from wsabie.core.thread_count import resolve_threads
 from wsabie.features.encoders.encoder_list import TEXT_NETWORK, TOKENIZER
 from wsabie.features.encoders.encoder_store import find_encoder, load_file
 from wsabie.features.encoders.onnx_network import OnnxContent, get_first_line, open_session

@@ -11,10 +11,9 @@ from wsabie.core.arrays import Array, Csr, Float32
 from wsabie.core.errors import InputError, UnreadableItemError, require
 from wsabie.core.execution import ProcessExecutor
 from wsabie.core.json_conversion import JsonObject
-from wsabie.features.base.extraction_tasks import ItemFeatures
 from wsabie.features.base.feature_extractor import EncodedRow, FeatureExtractor, NestedConfig
+from wsabie.features.base.item_features import ItemFeatures, build_feature_table
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, select_evenly
-from wsabie.features.base.table_builder import build_feature_table
 from wsabie.features.kernel_pca import KIND, KernelPca
 from wsabie.io.records import Item, ItemSource, ItemSubset
 from wsabie.storage.model_folder import ModelState

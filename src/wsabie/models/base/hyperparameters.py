@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from wsabie.core.arrays import Csr, Matrix
 from wsabie.core.errors import InputError, require
-from wsabie.core.thread_count import MAX_THREADS, resolve_threads
+from wsabie.core.machine import MAX_THREADS, resolve_threads
 from wsabie.embedding import protocols
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.models.base import parameter_defaults

@@ -12,8 +12,7 @@ from sklearn.exceptions import NotFittedError
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
-from wsabie.core.machine import collect_versions
-from wsabie.core.thread_count import resolve_threads
+from wsabie.core.machine import collect_versions, resolve_threads
 from wsabie.core.validation import check_features, check_positive_integer
 from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
 from wsabie.models.base.hyperparameters import check_types

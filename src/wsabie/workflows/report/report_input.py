@@ -11,8 +11,8 @@ from wsabie.evaluation.score_evaluation import Evaluation
 from wsabie.evaluation.splits import Split
 from wsabie.features.base.extraction import fit_extractor
 from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.base.item_features import build_label_table
 from wsabie.features.base.sampling import RunOptions
-from wsabie.features.base.table_builder import build_label_table
 from wsabie.features.extractors.visual_words import VisualWords
 from wsabie.features.images.image_decoder import decode_image
 from wsabie.io.records import FeatureTable, Item, ItemSource, ItemSubset

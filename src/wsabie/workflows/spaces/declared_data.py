@@ -8,8 +8,8 @@ from pathlib import Path
 from wsabie.core.errors import InputError, require
 from wsabie.evaluation.splits import Split
 from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.base.item_features import build_label_table
 from wsabie.features.base.sampling import WorkContext
-from wsabie.features.base.table_builder import build_label_table
 from wsabie.io.alignment import align_table
 from wsabie.io.data_sources import open_source
 from wsabie.io.datasets.attribute_recognition import read_attributes
