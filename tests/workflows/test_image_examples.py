@@ -12,7 +12,7 @@ from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSubset
 from wsabie.samples import get_sample_path
 from wsabie.storage.rejects import Rejects
-from wsabie.workflows.report.report_input import extract_split, render_thumbnail
+from wsabie.workflows.report.report_input import extract_split, extract_split_by_burst, render_thumbnail
 
 SIDES = Split(np.arange(24), np.arange(24, 27), np.arange(27, 30))
 
@@ -35,6 +35,26 @@ def test_codebook_is_learned_from_training_pictures_only(emoji: ItemList) -> Non
     assert taught.fingerprint() != make_visual_words().fit(emoji).fingerprint()
     assert rows.ids == [picture.id for picture in emoji]
     assert sides.test.tolist() == [27, 28, 29]
+
+
+def test_bursts_stay_together_and_the_codebook_is_learned_from_training_pictures_only(emoji: ItemList) -> None:
+    shots = [
+        item._replace(content=emoji.items[number // 10].content, time=f"2024-05-01T00:{number // 10:02}:0{number % 2}")
+        for number, item in enumerate(emoji)
+    ]
+    taught, bad = make_visual_words(), Item("bad", b"no picture", emoji.items[0].labels)
+    pictures, rejects = ItemList(emoji.path, [*shots, bad]), Rejects()
+    chosen: list[FeatureTable] = []
+
+    def choose(rows: FeatureTable) -> Split:
+        chosen.append(rows)
+        return Split(*(np.arange(start, start + 10) for start in ((0, 10, 20) if len(chosen) == 1 else (20, 0, 10))))
+
+    rows, sides, n_bursts = extract_split_by_burst(pictures, taught, choose, rejects=rejects)
+    assert (n_bursts, len(set(chosen[1].groups or ())), len(rejects)) == (3, 3, 1)
+    assert sides.train.tolist() == list(range(20, 30))
+    expected = make_visual_words().fit(ItemSubset(pictures, range(20, 30)))
+    assert taught.fingerprint() == rows.extractor_fingerprint == expected.fingerprint()
 
 
 def test_split_uses_labels_and_groups_without_features(emoji: ItemList) -> None:

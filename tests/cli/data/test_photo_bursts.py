@@ -90,6 +90,25 @@ def test_rows_of_photos_are_split_by_burst(cli: Cli, tmp_path: Path) -> None:
     assert "its features show no near-copies" in refused.err.replace("\n", " ")
 
 
+def test_compare_holds_out_photos_of_a_folder_by_burst(cli: Cli, tmp_path: Path) -> None:
+    needs_network()
+    photos = write_copies(tmp_path / "photos")
+    (photos / "bad.jpg").write_bytes(b"no picture")
+    table = photos / "metadata.csv"
+    table.write_text(f"{table.read_text(encoding='utf-8')}\nbad.jpg,label 1", encoding="utf-8")
+    lite0 = ("--features", "lite0", "--models", "nearest", "--threads", 1, "--json")
+    compared = cli("compare", photos, *lite0)
+    assert compared.code == 0, compared.err
+    message = compared.err.replace("\n", " ")
+    assert "bursts of near-copies" in message
+    assert "1 skipped" in message
+    assert compared.json["models"][0]["metrics"]["p@1"] < 0.5  # by chance .17, with near-copies in the training .9
+    by_row = cli("compare", photos, *lite0, "--by", "row")
+    assert by_row.code == 0, by_row.err
+    assert "bursts of near-copies" not in by_row.err.replace("\n", " ")
+    assert by_row.json["models"][0]["metrics"]["p@1"] > 0.7
+
+
 def test_capture_times_join_shots_whose_features_show_no_near_copies(cli: Cli, tmp_path: Path) -> None:
     photos, rows = write_copies(tmp_path / "photos", times=True), tmp_path / "rows.parquet"
     colour = ("--features", "colour", "--threads", 1)
@@ -100,6 +119,9 @@ def test_capture_times_join_shots_whose_features_show_no_near_copies(cli: Cli, t
     trained = cli("train", photos, "--model", tmp_path / "m", "--features", "colour", *QUICK, "--json")
     assert trained.code == 0, trained.err
     assert trained.json["bursts"] == N_PHOTOS
+    compared = cli("compare", photos, *colour, "--models", "nearest", "--json")
+    assert compared.code == 0, compared.err
+    assert f"{N_PHOTOS} bursts of near-copies" in compared.err.replace("\n", " ")
 
 
 def test_photos_without_times_and_such_features_are_held_out_one_by_one(cli: Cli, tmp_path: Path) -> None:

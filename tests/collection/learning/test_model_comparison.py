@@ -16,7 +16,7 @@ from wsabie.collection.db.database import begin_read
 from wsabie.collection.db.journal import begin_entry, read_history, undo_entry
 from wsabie.collection.folder.collection import Collection, create_collection, lock_models
 from wsabie.collection.labels import label_merge, label_store
-from wsabie.collection.learning import evaluation
+from wsabie.collection.learning import evaluation, training
 from wsabie.collection.learning.evaluation import compare_models
 from wsabie.collection.learning.model_fitting import LearningCurve, TrainingPoint
 from wsabie.collection.learning.retrain_plan import RetrainForecast, forecast_training
@@ -27,6 +27,7 @@ from wsabie.core.errors import BusyError, InputError
 from wsabie.core.json_conversion import convert_records
 
 OPTIONS: dict[str, Any] = {"by": "eve", "features": "colour", "threads": 1, "epochs": 8, "dim": 20}
+OPTIMISM_NOTE = "the figures are slightly too high, because these items also chose the epochs of the models"
 Rows = dict[int, dict[str, Any]]
 
 
@@ -133,8 +134,13 @@ def test_too_few_items_call_no_model_worse(tagged: tuple[Collection, Rows], monk
     assert (second.is_in_use, second.facts["rejection_reason"]) == (True, "")
 
 
-def test_comparison_repeats_the_metrics_of_training(tagged: tuple[Collection, Rows]) -> None:
+@pytest.mark.parametrize("is_cross_fitted", [False, True])
+def test_comparison_repeats_the_metrics_of_training(
+    tagged: tuple[Collection, Rows], monkeypatch: pytest.MonkeyPatch, is_cross_fitted: bool
+) -> None:
     collection, rows_by_item = tagged
+    if is_cross_fitted:
+        monkeypatch.setattr(training, "MIN_HALF", 2)
     first = train_collection_model(collection, **OPTIONS)
     tag(collection, {item: ["seen", rows_by_item[item]["kind"]] for item in list(rows_by_item)[:15]})
     second = train_collection_model(collection, **OPTIONS)
@@ -142,16 +148,19 @@ def test_comparison_repeats_the_metrics_of_training(tagged: tuple[Collection, Ro
     older, newer = comparison.models
     assert (comparison.items, comparison.labels) == (second.figures["items"], second.figures["labels"])
     assert (older.figures, newer.figures) == (second.figures["before"], second.figures["now"])
+    assert bool(second.figures["optimism"]) == is_cross_fitted
     assert newer.difference is not None
     assert vars(newer.difference["MAP"]) == second.figures["difference"]["MAP"]
     assert (older.labels, newer.labels) == (first.facts["labels"], second.facts["labels"])
-    assert (older.difference, older.gained, comparison.notes) == (None, (), ())
+    assert (older.difference, older.gained) == (None, ())
+    assert comparison.notes == (() if is_cross_fitted else (OPTIMISM_NOTE,))
     moved = {label.label: label for label in (*newer.gained, *newer.lost)}
     if "seen" in moved:  # the first does not know it, so that it comes last there
         assert moved["seen"].reference <= 1 / 4
     assert all(label.candidate > label.reference for label in newer.gained)
     assert all(label.candidate < label.reference for label in newer.lost)
     back = compare_models(collection, [2, 1]).models[1]
+    assert back.figures == older.figures  # whichever comes first
     assert {m.label: (m.candidate, m.reference) for m in back.lost} == {
         m.label: (m.reference, m.candidate) for m in newer.gained
     }
@@ -185,6 +194,7 @@ def test_comparison_excludes_items_that_a_model_was_trained_on(tagged: tuple[Col
     assert comparison.items == second.figures["items"] == 2  # and not 5, of which the first one knows 3
     assert comparison.notes == (
         "not counted: 3 of the items that are held out now, because one of the models learned from them",
+        OPTIMISM_NOTE,
     )
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in low[:2]}, None)
     third = train_collection_model(collection, full=True, **OPTIONS)
@@ -212,7 +222,8 @@ def test_models_with_other_extractors_or_lost_rows_are_compared(tagged: tuple[Co
     second = train_collection_model(collection, **OPTIONS | {"features": "hog", "even_if_worse": True})
     assert second.figures["before"] is not None  # each by its own rows
     comparison = compare_models(collection, [1, 2])
-    assert comparison.notes == ("the models have different feature extractors: model 1 by colour, model 2 by hog",)
+    fact = "the models have different feature extractors: model 1 by colour, model 2 by hog"
+    assert comparison.notes == (fact, OPTIMISM_NOTE)
     assert [model.features for model in comparison.models] == ["colour", "hog"]
     for rows in collection.features.glob("*/*.parquet"):
         rows.unlink()

@@ -1,7 +1,8 @@
 /** Bursts: pictures that are alike, which the review shows as one card. */
 
 import type { ItemSummary } from "../api/types";
-import type { PagedList } from "../base/paged-list";
+import { formatCount, formatNumber } from "../base/format";
+import type { ListState, PagedList } from "../base/paged-list";
 
 /** Return the first item of each burst. */
 export function selectCards(items: readonly ItemSummary[]): ItemSummary[] {
@@ -12,6 +13,17 @@ export function selectCards(items: readonly ItemSummary[]): ItemSummary[] {
     keys.add(key);
     return true;
   });
+}
+
+/** Count the pictures of a list, those of bursts too; null while unknown. */
+export function countPictures(items: readonly ItemSummary[], { total, isComplete }: ListState): number | null {
+  return total ?? (isComplete ? items.length : null);
+}
+
+/** Describe the place of a card among all pictures; the next card may be several pictures on. */
+export function describeProgress(items: readonly ItemSummary[], card: ItemSummary, count: number | null): string {
+  const place = formatNumber(items.indexOf(card) + 1);
+  return count === null ? place : `${place} of ${formatCount(count, "picture")}`;
 }
 
 /** Return the ids of the items that a decision on a card covers, its own first. */

@@ -19,7 +19,7 @@ import { areGuesses, formatSuggestion, GUESS_EXPLANATION } from "../item/guesses
 import { siblingItems } from "../item/sibling-items";
 import { buildDecisions, recordDecision } from "../item/decision";
 import { collectionVersion } from "../shell/collection";
-import { listBurst, listSiblings, requireCard, selectCards } from "./bursts";
+import { countPictures, listBurst, listSiblings, requireCard, selectCards } from "./bursts";
 import type { Order } from "./page";
 
 const BUTTON_HEIGHT = 46;
@@ -41,6 +41,7 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
   const decisions = useStore(overlay);
   const cards = useMemo(() => selectCards(pages.items), [pages, state.loadedCount]); // eslint-disable-line react-hooks/exhaustive-deps
   const length = pages.length - pages.items.length + cards.length;
+  const count = countPictures(pages.items, state);
   useEffect(() => siblingItems.set(listSiblings(cards, pages.items)), [pages, cards]);
   const getDecision = (item: ItemSummary): DecisionState | null => decisions.get(buildDecisionKey(item.id, label)) ?? null;
   const moveTo = (position: number): void => {
@@ -90,7 +91,7 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
   return (
     <>
       <p className="hint" aria-live="polite">
-        {state.total === null && !state.isComplete ? `${formatCount(cards.length, "picture")} and more` : formatCount(length, "picture")} · accept with <kbd>a</kbd>, reject with <kbd>r</kbd>, open
+        {count === null ? `${formatCount(pages.items.length, "picture")} and more` : formatCount(count, "picture")} · accept with <kbd>a</kbd>, reject with <kbd>r</kbd>, open
         with <kbd>Enter</kbd>
       </p>
       <Grid

@@ -21,7 +21,7 @@ import { type TagRow, buildTagRows } from "../item/tag-rows";
 import { buildDecisions, recordDecision } from "../item/decision";
 import { collectionVersion } from "../shell/collection";
 import { notify } from "../base/notifications";
-import { findCard, listBurst, listSiblings, requireCard, selectCards } from "./bursts";
+import { countPictures, describeProgress, findCard, listBurst, listSiblings, requireCard, selectCards } from "./bursts";
 import type { Order } from "./page";
 
 const PREFETCH_COUNT = 4;
@@ -61,8 +61,7 @@ export function PictureReview({ label, order }: { label: string; order: Order })
   return (
     <ReviewedPicture
       item={item}
-      position={position}
-      total={state.isComplete ? cards.length : state.total}
+      progress={describeProgress(pages.items, item, countPictures(pages.items, state))}
       onNext={() => {
         const next = findOpenItem(cards, position + 1, 1, details);
         if (next === null) notify("That was the last one.");
@@ -99,14 +98,13 @@ function NothingOpen({ label }: { label: string }): ReactNode {
 
 interface ReviewedPictureProps {
   item: ItemSummary;
-  position: number;
-  total: number | null;
+  progress: string;
   onNext: () => void;
   onBack: () => void;
   onUndo: () => void;
 }
 
-function ReviewedPicture({ item, position, total, onNext, onBack, onUndo }: ReviewedPictureProps): ReactNode {
+function ReviewedPicture({ item, progress, onNext, onBack, onUndo }: ReviewedPictureProps): ReactNode {
   const { item: detail, error } = useDetail(item.id);
   const [highlighted, setHighlighted] = useState<{ id: number; label: string } | null>(null);
   const highlightedLabel = highlighted?.id === item.id ? highlighted.label : null;
@@ -120,10 +118,7 @@ function ReviewedPicture({ item, position, total, onNext, onBack, onUndo }: Revi
           heatMap={highlightedLabel ? getHeatMapUrl(item.id, highlightedLabel) : null}
         />
         <p className="review-name">
-          <span>
-            {formatNumber(position + 1)}
-            {total !== null && ` of ${formatCount(total, "picture")}`}
-          </span>
+          <span>{progress}</span>
           {item.burst.length > 0 && (
             <button type="button" className="link" onClick={() => openDialog("item", item.id)}>
               {formatNumber(item.burst.length)} alike

@@ -246,7 +246,7 @@ def _extract_sides(
     from wsabie.io.alignment import align_table
     from wsabie.workflows.data_splits import group_bursts, split_rows
 
-    seed = options.seed or 0
+    seed, n_bursts = options.seed or 0, 0
     choose_sides = partial(split_rows, by=options.by, valid=0.1, test=0.1 if test is None else 0.0, seed=seed)
     if inputs.is_table(data):
         if test is not None and not inputs.is_table(test):
@@ -255,18 +255,21 @@ def _extract_sides(
         rows, grouped, extractor = data, data, None
         if options.by == "auto" and rows.near_equality is not None:
             grouped, n_bursts = group_bursts(rows)
-            inputs.report_bursts(n_bursts)
         sides = choose_sides(grouped)
     else:
         from wsabie.features.extractor_registry import create_extractor
-        from wsabie.workflows.report.report_input import extract_split
+        from wsabie.workflows.report.report_input import extract_split, extract_split_by_burst
 
         resources, settings = options.resources(rejects=rejects), options.features.settings()
         names = settings.pop("features", None)
         extractor = create_extractor(names, source=data, **settings, seed=seed)
-        rows, sides = extract_split(data, extractor, choose_sides, **resources)
+        if options.by == "auto" and data.modality == "pictures":
+            rows, sides, n_bursts = extract_split_by_burst(data, extractor, choose_sides, **resources)
+        else:
+            rows, sides = extract_split(data, extractor, choose_sides, **resources)
         if test is not None and not inputs.is_table(test):
             test = extractor.transform(test, **resources)
+    inputs.report_bursts(n_bursts)
     test_rows = rows.take(sides.test) if test is None else test
     columns = rows.feature_names, rows.X.shape[1], rows.extractor_fingerprint
     test_table = align_table(test_rows, rows.label_names, *columns)

@@ -1,6 +1,6 @@
 """Evaluate models on held-out items that none of them was trained on, with the items' current tags."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
@@ -93,9 +93,10 @@ def evaluate_model(model: LabelModel, column_labels: Int64, X: Matrix, holdout: 
     return evaluate_scores(blocks, holdout.Y, ks=(1, 5))
 
 
-def summarize_metrics(evaluation: Evaluation) -> dict[str, float]:
-    """Return the mean metrics."""
-    return {name: round(evaluation.means[name], 6) for name in FIGURES}
+def summarize_metrics(evaluation: Evaluation, optimism: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Return the mean metrics, less what the choice of the epoch by the same items adds to them."""
+    means = {name: evaluation.means[name] - (optimism or {}).get(name, 0.0) for name in FIGURES}
+    return {name: round(min(max(mean, 0.0), 1.0), 6) for name, mean in means.items()}
 
 
 def compute_differences(evaluation: Evaluation, reference: Evaluation) -> dict[str, PairedDifference]:
@@ -207,7 +208,7 @@ class ComparedModel:
     features : str
         Name of its feature extractor.
     figures : dict
-        MAP, p@1 and p@5.
+        MAP, p@1 and p@5, less the "optimism" that the training of the newest model measured.
     difference : dict of str to FigureDifference, or None
         Differences from the first model; None for the first.
     verdict : {"better", "worse", "alike"} or None
@@ -292,20 +293,27 @@ def compare_models(
         for model, labels, X in zip(models, column_labels, rows, strict=True):
             evaluations.append(evaluate_model(model.model, labels, X, holdout))
             stage.advance(1)
+    measured = [model.record.figures.get("optimism") for model in sorted(models, key=lambda model: -model.id)]
+    optimism: dict[str, float] | None = next(filter(None, measured), None)
     return Comparison(
         items=evaluations[0].n_rows,
         labels=len(holdout.labels),
         tags=int((holdout.Y > 0).sum()),
         models=tuple(
-            _make_entry(model, np.isin(holdout.labels, columns), evaluation, evaluations[0], holdout)
+            _make_entry(model, np.isin(holdout.labels, columns), evaluation, evaluations[0], holdout, optimism)
             for model, columns, evaluation in zip(models, column_labels, evaluations, strict=True)
         ),
-        notes=tuple(_make_notes(models, n_trained_on, n_unreadable)),
+        notes=tuple(_make_notes(models, n_trained_on, n_unreadable, optimism is None)),
     )
 
 
 def _make_entry(
-    model: LoadedModel, is_known: Bool, evaluation: Evaluation, reference: Evaluation, holdout: TrainingExamples
+    model: LoadedModel,
+    is_known: Bool,
+    evaluation: Evaluation,
+    reference: Evaluation,
+    holdout: TrainingExamples,
+    optimism: dict[str, float] | None,
 ) -> ComparedModel:
     differences = {} if evaluation is reference else compute_differences(evaluation, reference)
     shifts = [] if evaluation is reference else _compare_labels(evaluation, reference, holdout.names)
@@ -313,7 +321,7 @@ def _make_entry(
         model=model.id,
         labels=int(is_known.sum()),
         features=model.extractor.name,
-        figures=summarize_metrics(evaluation),
+        figures=summarize_metrics(evaluation, optimism),
         difference={name: FigureDifference(*gap) for name, gap in differences.items()} or None,
         verdict=judge_difference(differences["MAP"], evaluation.n_rows) if differences else None,
         gained=tuple(shift for shift in shifts[:_MAX_LISTED_LABELS] if shift.candidate > shift.reference),
@@ -333,7 +341,7 @@ def _compare_labels(evaluation: Evaluation, reference: Evaluation, names: list[s
     ]
 
 
-def _make_notes(models: list[LoadedModel], n_trained_on: int, n_unreadable: int) -> Iterator[str]:
+def _make_notes(models: list[LoadedModel], n_trained_on: int, n_unreadable: int, is_optimistic: bool) -> Iterator[str]:
     if len({model.fingerprint for model in models}) > 1:
         extractors = ", ".join(f"model {model.id} by {model.extractor.name}" for model in models)
         yield f"the models have different feature extractors: {extractors}"
@@ -342,3 +350,5 @@ def _make_notes(models: list[LoadedModel], n_trained_on: int, n_unreadable: int)
         yield f"not counted: {fact}, because one of the models learned from them"
     if n_unreadable:
         yield f"not counted: {n_unreadable:,} of the held-out items, which cannot be read or changed since the scan"
+    if is_optimistic:
+        yield "the figures are slightly too high, because these items also chose the epochs of the models"

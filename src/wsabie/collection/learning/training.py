@@ -52,7 +52,8 @@ class TrainingResult(NamedTuple):
         Training data, seconds and learning curve.
     figures : dict
         Number of held-out "items", MAP, p@1 and p@5 on them "now" and "before" (None without an earlier model), and
-        the "difference" of each with its interval.
+        the "difference" of each with its interval; "optimism": how much higher the metrics are on the items that chose
+        the epoch (None where `_Training.cross_fit` measures nothing).
     inference : InferenceResult or None
         Suggestions of the new model.
     unreadable, changed : int
@@ -241,14 +242,14 @@ class _Training(NamedTuple):
         save_holdout_suggestions(model.path, suggestions)
         contestants = zip(models, column_labels, rows, strict=True)
         now, *before = (evaluation.evaluate_model(m.model, labels, X, holdout) for m, labels, X in contestants)
-        level = self.cross_fit(dim, column_labels[0], rows[0], holdout) or evaluation.summarize_metrics(now)
-        figures = {"items": now.n_rows, "labels": len(holdout.labels), "now": level}
+        metrics, level = evaluation.summarize_metrics(now), self.cross_fit(dim, column_labels[0], rows[0], holdout)
+        optimism = level and {name: round(metrics[name] - level[name], 6) for name in level}
+        figures = {"items": now.n_rows, "labels": len(holdout.labels), "now": level or metrics, "optimism": optimism}
         if not before:
             return figures | {"before": None, "difference": None}
         differences = evaluation.compute_differences(now, before[0])
         difference = {name: difference._asdict() for name, difference in differences.items()}
-        level_before = {name: round(min(max(level[name] - gap.mean, 0.0), 1.0), 6) for name, gap in differences.items()}
-        return figures | {"before": level_before, "difference": difference}
+        return figures | {"before": evaluation.summarize_metrics(before[0], optimism), "difference": difference}
 
     def cross_fit(
         self, dim: int, column_labels: Int64, X: Matrix, holdout: training_examples.TrainingExamples

@@ -26,7 +26,7 @@ from wsabie.vocabulary.label_similarity import LabelMatch, LabelSimilarity, clas
 from wsabie.workflows.charts.chart_files import encode_picture
 from wsabie.workflows.compare.comparison_table import Comparison, ModelEntry
 from wsabie.workflows.compare.comparison_task import ComparisonTask
-from wsabie.workflows.data_splits import map_split
+from wsabie.workflows.data_splits import group_bursts, map_split
 from wsabie.workflows.report.html_pages import EncodedImage
 
 N_EXAMPLES = 24
@@ -295,6 +295,37 @@ def extract_split(
     fit_extractor(extractor, ItemSubset(source, sides.train), **context)
     rows = extractor.transform(source, **context)
     return rows, map_split(sides, label_table, rows)
+
+
+def extract_split_by_burst(
+    source: ItemSource,
+    extractor: FeatureExtractor,
+    split: Callable[[FeatureTable], Split],
+    **context: Unpack[RunOptions],
+) -> tuple[FeatureTable, Split, int]:
+    """Extract features as `extract_split` does, of pictures whose bursts the split keeps together.
+
+    Bursts show in the features, so the pictures are split twice. An extractor that learns is then fitted again, on the
+    training side of the second split.
+
+    Returns
+    -------
+    rows : FeatureTable
+    split : Split
+    n_bursts : int
+        Bursts of several pictures (`group_bursts`).
+    """
+    rows, sides = extract_split(source, extractor, split, **context)
+    grouped, n_bursts = group_bursts(rows)
+    if not n_bursts:
+        return rows, sides, 0
+    sides = split(grouped)
+    training_ids, fingerprint = {rows.ids[row] for row in sides.train}, extractor.fingerprint()
+    training = ItemSubset(source, [number for number, item in enumerate(source) if item.id in training_ids])
+    context["rejects"] = None  # they are listed already
+    if fit_extractor(extractor, training, **context).fingerprint() != fingerprint:
+        rows = extractor.transform(source, **context)
+    return rows, sides, n_bursts
 
 
 def build_image_examples(
