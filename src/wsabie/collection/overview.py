@@ -33,13 +33,6 @@ _SYNONYM_SHARE = 4  # one in so many places is reserved for synonyms
 STATES = ("present", "missing", "unreadable")
 
 
-class LabelNeighbour(NamedTuple):
-    """Nearby label in the embedding space of the model in use."""
-
-    label: label_store.LabelCount
-    cosine: float
-
-
 @dataclass(frozen=True)
 class LabelSynonym:
     """Other name of a label."""
@@ -137,8 +130,10 @@ def read_label_details(collection: Collection, label_id: int) -> LabelDetails:
         )
 
 
-def find_label_neighbours(collection: Collection, label_id: int, k: int = 10) -> list[LabelNeighbour]:
-    """Return the nearest labels, nearest first; none if no model knows the label.
+def find_label_neighbours(
+    collection: Collection, label_id: int, k: int = 10
+) -> list[tuple[label_store.LabelCount, float]]:
+    """Return the nearest labels with their cosines, nearest first; none if no model knows the label.
 
     Raises
     ------
@@ -148,7 +143,7 @@ def find_label_neighbours(collection: Collection, label_id: int, k: int = 10) ->
     with begin_snapshot(collection.engine) as connection:
         label_store.read_label(connection, label_id)
         cosines = find_nearest_labels(collection, label_id, k)
-        return [LabelNeighbour(label, cosines[label.id]) for label in _read_labels(connection, list(cosines))]
+        return [(label, cosines[label.id]) for label in _read_labels(connection, list(cosines))]
 
 
 def _read_labels(connection: Connection, label_ids: Sequence[int]) -> list[label_store.LabelCount]:

@@ -94,7 +94,7 @@ def _show(collection: "Collection", names: Sequence[str], options: LabelActionOp
     label_id = _find_label_id(collection, names)
     label = read_label_details(collection, label_id)
     neighbours = find_label_neighbours(collection, label_id, options.k or 10)
-    near_labels = [vars(near.label) | {"cosine": near.cosine} for near in neighbours]
+    near_labels = [vars(near) | {"cosine": cosine} for near, cosine in neighbours]
     yield {**vars(label), "accuracy": label.accuracy, "neighbours": near_labels}
     reviewed, evaluation = label.reviewed_suggestions, label.evaluation
     accuracies = [] if label.accuracy is None else [f"{label.accuracy:.0%} of {reviewed:,} by people"]
@@ -110,7 +110,7 @@ def _show(collection: "Collection", names: Sequence[str], options: LabelActionOp
         "kept apart from": ", ".join(excluded.name for excluded in label.merge_exclusions),
         "items": f"{label.items:,}, {label.rejected:,} rejected, {label.open_suggestions:,} suggested",
         "suggestions right": ", ".join(accuracies),
-        "near": ", ".join(f"{near.label.name} {near.cosine:.2f}" for near in neighbours),
+        "near": ", ".join(f"{near.name} {cosine:.2f}" for near, cosine in neighbours),
     }
     show_table(label.name, ["", ""], [[name, value] for name, value in rows.items() if value])
 

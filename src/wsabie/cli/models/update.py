@@ -1,7 +1,6 @@
 """`wsabie update`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wsabie.cli.estimator_options import Replay
 from wsabie.cli.framework import Report, command, option
@@ -10,9 +9,6 @@ from wsabie.cli.models.index import renew_label_index
 from wsabie.cli.output import TerminalProgress, format_count, print_note, show_table
 from wsabie.cli.shared_options import Data, DataOptions, Model, ThreadOptions
 from wsabie.core.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 _REPORT_FIELDS = {
     "rows": "rows", "new labels": "new_labels", "MAP": "map", "p@1": "p_at_1", "ECE": "ece",

@@ -6,6 +6,7 @@ rows.
 """
 
 from dataclasses import dataclass
+from itertools import starmap
 
 from sqlalchemy import Connection, select
 
@@ -23,6 +24,7 @@ SORTED = 20_000
 _SORT = "-decided"
 _COLUMNS = ("region", "state", "origin", "by", "at", "model_id", "score", "probability")
 _ANNOTATIONS = select(labels.c.id, labels.c.name, *(annotations.c[n] for n in _COLUMNS)).join_from(annotations, labels)
+_RECORDS = _ANNOTATIONS.add_columns(annotations.c.id, annotations.c.item_id, items.c.path).join(items)
 
 
 @dataclass(frozen=True)
@@ -122,9 +124,10 @@ def read_annotation_page(
         query = _select_ids(connection, criteria or AnnotationFilter())
         if position is not None:
             query = query.where(annotations.c.id < position.id)
-        rows = [(annotation_id, None) for annotation_id in connection.scalars(query.limit(limit + 1))]
-        records = _read_records(connection, [annotation_id for annotation_id, _ in rows[:limit]])
-    return AnnotationPage(records, make_next_cursor(rows, _SORT, limit))
+        ids = connection.scalars(query.limit(limit + 1)).all()
+        rows = connection.execute(_RECORDS.where(annotations.c.id.in_(ids[:limit])).order_by(annotations.c.id.desc()))
+        records = tuple(starmap(AnnotationRecord, rows))
+    return AnnotationPage(records, make_next_cursor([(row_id, None) for row_id in ids], _SORT, limit))
 
 
 def _select_ids(connection: Connection, criteria: AnnotationFilter) -> Query:
@@ -146,17 +149,10 @@ def _select_ids(connection: Connection, criteria: AnnotationFilter) -> Query:
     return query.order_by((a.id + 0 if is_small else a.id).desc())  # sort a small result, walk a large one
 
 
-def _read_records(connection: Connection, annotation_ids: list[int]) -> tuple[AnnotationRecord, ...]:
-    a, i = annotations.c, items.c
-    query = _ANNOTATIONS.add_columns(a.id, a.item_id, i.path).join(items)
-    query = query.where(a.id.in_(annotation_ids)).order_by(a.id.desc())
-    return tuple(AnnotationRecord(*row) for row in connection.execute(query))
-
-
 def read_item_annotations(connection: Connection, item: int) -> tuple[Annotation, ...]:
     """Return the annotations of an item, by label name and region."""
     query = _ANNOTATIONS.where(annotations.c.item_id == item).order_by(labels.c.name, annotations.c.region)
-    return tuple(Annotation(*row) for row in connection.execute(query))
+    return tuple(starmap(Annotation, connection.execute(query)))
 
 
 def _check_id(entity_id: int | None) -> int | None:

@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 from wsabie.collection.db.journal import read_last_ids
 
 T = TypeVar("T")
-_MAX_DATABASES = 4
 
 
 class FileCache(Generic[T]):
@@ -37,7 +36,7 @@ class FileCache(Generic[T]):
 
 
 class DatabaseCache(Generic[T]):
-    """Cache of what `load` returned for the last few databases, valid until the database changes.
+    """Cache of what `load` returned for the last database, valid until the database changes.
 
     Parameters
     ----------
@@ -46,14 +45,11 @@ class DatabaseCache(Generic[T]):
     """
 
     def __init__(self, load: Callable[[Connection], T]) -> None:
-        self._load, self._entries = load, LRUCache[str, tuple[tuple[int, int | None], T]](_MAX_DATABASES)
-        self._lock = threading.Lock()  # many threads ask at once after a change
+        self._load, self._values = load, FileCache[T](1)
 
     def __call__(self, connection: Connection) -> T:
         """Return the current value; callers must not modify it."""
-        key, stamp = str(connection.engine.url), read_last_ids(connection)
-        with self._lock:
-            entry = self._entries.get(key)
-            if entry is None or entry[0] != stamp or stamp[1] is None:
-                entry = self._entries[key] = (stamp, self._load(connection))
-            return entry[1]
+        entry, change = read_last_ids(connection)
+        if change is None:  # a database without changes may be a new one at the same address
+            return self._load(connection)
+        return self._values.get((str(connection.engine.url), entry, change), lambda: self._load(connection))

@@ -13,19 +13,10 @@ from typing import Literal, NamedTuple
 import sqlalchemy as sa
 
 from wsabie.collection.annotations import annotation_pages, decisions
+from wsabie.collection.db import tables
 from wsabie.collection.db.cursors import Cursor, SortValue, make_next_cursor, read_position
 from wsabie.collection.db.database import begin_read, group_pairs
-from wsabie.collection.db.tables import (
-    Condition,
-    Expression,
-    Query,
-    annotations,
-    bursts,
-    item_scores,
-    items,
-    labels,
-    suggestions,
-)
+from wsabie.collection.db.tables import annotations, bursts, item_scores, items, labels, suggestions
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items.filters import FilterClause, FilterQuery, ItemFilter, build_clauses
 from wsabie.collection.labels import label_store
@@ -75,10 +66,10 @@ class FilterConditions(NamedTuple):
         Ids of the items to sort; None walks the items with a value along an index.
     """
 
-    conditions: list[Condition]
+    conditions: list[tables.Condition]
     item_ids: list[int] | None
 
-    def restrict(self, query: Query, column: Expression) -> Query:
+    def restrict(self, query: tables.Query, column: tables.Expression) -> tables.Query:
         """Return the query for these items only; the ids are literals, as there may be too many to bind."""
         query = query.where(*self.conditions)
         if self.item_ids is None:
@@ -90,10 +81,10 @@ class _Order(NamedTuple):
     """Source of sort values: table, columns, conditions on its rows, and the items without a value."""
 
     table: sa.FromClause
-    id: Expression
-    value: Expression
-    having: list[Condition]
-    without: Condition | None = None
+    id: tables.Expression
+    value: tables.Expression
+    having: list[tables.Condition]
+    without: tables.Condition | None = None
 
 
 class SortedQueries(NamedTuple):
@@ -115,7 +106,7 @@ class SortedQueries(NamedTuple):
     position: Cursor | None
     selection: FilterConditions
 
-    def build(self, limit: int) -> list[Query]:
+    def build(self, limit: int) -> list[tables.Query]:
         """Return the queries: items with a value, then those without; each needs at most `limit` items."""
         has_value = self.position is None or self.position.value is not None
         is_of_label = self.filter_query.suggested_label is not None
@@ -125,21 +116,21 @@ class SortedQueries(NamedTuple):
         queries = [self._query_with_value(order)] if has_value else []
         return queries if order.without is None else [*queries, self._query_without_value(order.without)]
 
-    def _query_with_value(self, order: _Order) -> Query:
+    def _query_with_value(self, order: _Order) -> tables.Query:
         query = sa.select(order.id, order.value).select_from(order.table).where(*order.having)
         query, value = self.selection.restrict(query, order.id), order.value
         if self.selection.item_ids is not None:  # keeps the planner from walking an index
             value = value.concat("") if self.sort in ("path", "taken_at") else value + 0
         return self._sort(self._continue(query, value, order.id), value, order.id)
 
-    def _query_without_value(self, without: Condition) -> Query:
+    def _query_without_value(self, without: tables.Condition) -> tables.Query:
         c, position = items.c, self.position
         query = self.selection.restrict(sa.select(c.id, sa.literal(None)).where(without), c.id)
         if position is not None and position.value is None:
             query = query.where(c.id < position.id if self.descending else c.id > position.id)
         return self._sort(query, c.id)
 
-    def _sort_by_uncertainty(self, limit: int) -> Query:
+    def _sort_by_uncertainty(self, limit: int) -> tables.Query:
         """Return the query by min(p, 1 - p) of a label; it walks the index from 0.5 or from both ends."""
         s, position = suggestions.c, self.position
         halves = []
@@ -164,7 +155,7 @@ class SortedQueries(NamedTuple):
         union = sa.union_all(*halves).subquery()
         return self._sort(sa.select(union.c.id, union.c.value), union.c.value, union.c.id)
 
-    def _continue(self, query: Query, value: Expression, item_id: Expression) -> Query:
+    def _continue(self, query: tables.Query, value: tables.Expression, item_id: tables.Expression) -> tables.Query:
         """Return the query for rows after the position."""
         if self.position is None:
             return query
@@ -172,7 +163,7 @@ class SortedQueries(NamedTuple):
         cursor_key = sa.tuple_(sa.literal(self.position.value), sa.literal(self.position.id))
         return query.where(row_key < cursor_key if self.descending else row_key > cursor_key)
 
-    def _sort(self, query: Query, *keys: Expression) -> Query:
+    def _sort(self, query: tables.Query, *keys: tables.Expression) -> tables.Query:
         return query.order_by(*(key.desc() for key in keys) if self.descending else keys)
 
 
@@ -181,12 +172,14 @@ def _choose_order(filter_query: FilterQuery, sort: str) -> _Order:
     if filter_query.suggested_label is not None and sort in ("uncertainty", "probability"):
         uncertainty = sa.case((s.probability < 0.5, s.probability), else_=1 - s.probability)
         value = s.probability if sort == "probability" else uncertainty
-        tables = suggestions.join(items, c.id == s.item_id)
-        return _Order(tables, s.item_id, value, filter_query.limit_suggestions())
+        scored_items = suggestions.join(items, c.id == s.item_id)
+        return _Order(scored_items, s.item_id, value, filter_query.limit_suggestions())
     if sort in ("best_probability", "uncertainty"):
         is_scored = sa.and_(v.model_id == filter_query.model, v.item_id == c.id)
-        tables = item_scores.join(items, c.id == v.item_id)
-        return _Order(tables, v.item_id, v[sort], filter_query.limit_scores(), sa.not_(sa.exists().where(is_scored)))
+        scored_items = item_scores.join(items, c.id == v.item_id)
+        return _Order(
+            scored_items, v.item_id, v[sort], filter_query.limit_scores(), sa.not_(sa.exists().where(is_scored))
+        )
     if sort == "taken_at":
         return _Order(items, c.id, c.taken_at, [c.taken_at.is_not(None)], c.taken_at.is_(None))
     return _Order(items, c.id, c.id if sort == "added_at" else c.path, [])

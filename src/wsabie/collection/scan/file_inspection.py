@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from wsabie.core.errors import UnreadableItemError
 from wsabie.core.input_files import format_open_error
@@ -25,7 +25,6 @@ MAX_FILE_SIZE = 8 << 30
 MAX_LABELS = 1_000
 """Largest number of labels taken from one file."""
 
-_CHUNK_SIZE = 1 << 20
 _MAX_TRIES = 3
 
 
@@ -166,8 +165,8 @@ def _inspect_content(task: InspectionTask, stat: FileStat) -> FileInspection:
     digest = None
     try:
         with open_image_stream(task.path) as stream:
-            digest = _hash_content(stream, stat.size)
-            if digest is None:
+            digest = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+            if stream.tell() != stat.size:
                 return FileInspection(reason=CHANGING)
             header = read_header(stream) if task.modality == PICTURES.name else ()
         return FileInspection(stat, digest, *header)
@@ -175,14 +174,3 @@ def _inspect_content(task: InspectionTask, stat: FileStat) -> FileInspection:
         return FileInspection(stat, digest, reason=refusal.reason, detail=refusal.detail)
     except OSError as error:
         return FileInspection(stat, reason="unreadable file", detail=format_open_error(error))
-
-
-def _hash_content(stream: IO[bytes], size: int) -> str | None:
-    """Hash a stream of exactly `size` bytes; None if it is longer or shorter."""
-    digest, n_left = hashlib.blake2b(digest_size=16), size
-    while piece := stream.read(min(_CHUNK_SIZE, n_left + 1)):
-        n_left -= len(piece)
-        if n_left < 0:
-            return None
-        digest.update(piece)
-    return digest.hexdigest() if n_left == 0 else None

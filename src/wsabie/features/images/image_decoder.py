@@ -329,10 +329,10 @@ def _reserve_memory(n_bytes: int) -> Iterator[None]:
         yield
 
 
-def open_image_stream(content: Path | bytes) -> IO[bytes]:
+def open_image_stream(content: Path | bytes) -> io.BufferedReader | io.BytesIO:
     """Open content as a stream; raise `UnreadableItemError` if it is empty or unreadable."""
     if isinstance(content, bytes):
-        stream: IO[bytes] = io.BytesIO(content)
+        stream: io.BufferedReader | io.BytesIO = io.BytesIO(content)
         length = len(content)
     else:
         try:

@@ -88,8 +88,8 @@ def list_label_neighbours(
 ) -> JsonObject:
     """Find the nearest labels in the space of the model in use: synonyms, translations, near misses."""
     neighbours = overview.find_label_neighbours(collection, label, k)
-    thumbnails = _read_thumbnails(collection, [neighbour.label.id for neighbour in neighbours], pictures)
-    return {"neighbours": [_illustrate(near.label, thumbnails) | {"cosine": near.cosine} for near in neighbours]}
+    thumbnails = _read_thumbnails(collection, [near.id for near, _ in neighbours], pictures)
+    return {"neighbours": [_illustrate(near, thumbnails) | {"cosine": cosine} for near, cosine in neighbours]}
 
 
 @router.patch("/labels/{label}")
