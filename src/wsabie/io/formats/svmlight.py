@@ -51,7 +51,7 @@ HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})\s*")
 
 def _make_range_error(where: str, kind: str, number: str, promised: int) -> InputError:
     problem = f"{where} has {kind} {number} but {promised:,} {kind}s are promised, numbered from 0"
-    return InputError(f"{problem}; correct what promises them or the row")
+    return InputError(f"{problem}; correct the row, or the number in the header, the list of names or the model")
 
 
 def _double_batch(batch: LineBatch) -> LineBatch:
