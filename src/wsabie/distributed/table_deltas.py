@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Float32, Int8, Int32, view_as_writable
+from wsabie.kernels.training.delta_compression import add_deltas, join_deltas, move_rows, round_deltas
 
 OUTER_RATE = 0.8
 """Share of the joined steps that tables take, to smooth the noise of a round."""
@@ -69,8 +70,6 @@ def compute_deltas(tables: Tables, base: Tables, *, subtract_deltas: bool) -> Ta
     >>> delta.rows.tolist(), (delta.scales[:, None] * delta.values).tolist(), tables["labels"][1].tolist()
     ([1], [[0.0, 3.0]], [0.0, 0.0])
     """
-    from wsabie.kernels.training.delta_compression import round_deltas
-
     deltas: TableDeltas = {}
     for name, table in tables.items():
         flat = _as_matrix(table)
@@ -114,8 +113,6 @@ class DeltaSum:
 
     def add(self, deltas: TableDeltas) -> None:
         """Add the steps of one worker."""
-        from wsabie.kernels.training.delta_compression import add_deltas
-
         self.n_workers += 1
         for name, delta in deltas.items():
             add_deltas(*self._sums[name], *map(view_as_writable, delta))
@@ -126,8 +123,6 @@ class DeltaSum:
         The drift is the root mean square distance of the workers' tables from their mean, relative to the length of the
         tables.
         """
-        from wsabie.kernels.training.delta_compression import join_deltas
-
         sums, n, rate = np.zeros(3), max(self.n_workers, 1), np.float32(OUTER_RATE if self.n_workers > 1 else 1)
         for name, table in tables.items():
             join_deltas(_as_matrix(table), rate, *self._sums[name], sums)
@@ -147,8 +142,6 @@ def apply_deltas(tables: Tables, base: Tables, deltas: TableDeltas) -> None:
         The tables that it took last; afterwards the new ones.
     deltas : mapping of TableDelta or arrays
     """
-    from wsabie.kernels.training.delta_compression import move_rows
-
     for name, delta in deltas.items():
         if isinstance(delta, TableDelta):
             move_rows(_as_matrix(tables[name]), _as_matrix(base[name]), *map(view_as_writable, delta))

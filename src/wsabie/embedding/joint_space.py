@@ -14,6 +14,9 @@ import numpy as np
 from wsabie.core.arrays import LANES, Array, Csr, Float32, view_as_writable
 from wsabie.embedding import tables
 from wsabie.embedding.protocols import EntityInputs, KernelArrays, RangeRunner, TrainableTables, run_in_caller
+from wsabie.kernels.embedding import towers
+from wsabie.kernels.embedding.relation_patterns import TowerPattern
+from wsabie.kernels.embedding.similarity import Cosine, Dot, Euclidean
 
 SimilarityName = Literal["dot", "euclidean", "cosine"]
 SIMILARITIES: tuple[SimilarityName, ...] = ("dot", "euclidean", "cosine")
@@ -101,9 +104,7 @@ class JointSpace(TrainableTables):
 
     def build_scoring_arrays(self, table: Float32, bias: Float32) -> KernelArrays:
         """Return points and biases in the form that kernels score by the similarity of this space."""
-        from wsabie.kernels.embedding import similarity
-
-        kinds = {"dot": similarity.Dot, "euclidean": similarity.Euclidean, "cosine": similarity.Cosine}
+        kinds = {"dot": Dot, "euclidean": Euclidean, "cosine": Cosine}
         return kinds[self.similarity](table, bias)
 
     def compute_points(self, inputs: EntityInputs, run: RangeRunner = run_in_caller) -> Float32:
@@ -111,20 +112,16 @@ class JointSpace(TrainableTables):
 
         `run(work, n)` may spread `work(lo, hi)` over threads; each row is computed by one of them.
         """
-        from wsabie.kernels.embedding.towers import encode_rows
-
         n = count_items(inputs)
         out = tables.allocate_zeros(n, self.dim)
         tower, width = self.tower(inputs), self.width
-        run(lambda lo, hi: encode_rows(tower, lo, hi, out, width), n)
+        run(lambda lo, hi: towers.encode_rows(tower, lo, hi, out, width), n)
         return out
 
     def tower(self, inputs: EntityInputs) -> KernelArrays:
         """Return the tower over query items, as kernels take it."""
-        from wsabie.kernels.embedding.towers import FrozenTower
-
         tower = _build_tower(self.features, inputs)
-        return FrozenTower(*tower) if self.frozen[0] else tower
+        return towers.FrozenTower(*tower) if self.frozen[0] else tower
 
     def candidate_tower(self) -> KernelArrays:
         """Return the tower over the candidates, which must have features."""
@@ -132,8 +129,6 @@ class JointSpace(TrainableTables):
 
     def pattern(self, inputs: EntityInputs) -> KernelArrays:
         """Return the relation pattern of these rows for the training loops: an item through V."""
-        from wsabie.kernels.embedding.relation_patterns import TowerPattern
-
         return TowerPattern(self.tower(inputs))
 
     def finish_epoch(self, max_norm: float | None, max_norm_weights: float | None) -> None:
@@ -156,8 +151,6 @@ class JointSpace(TrainableTables):
 
 
 def _build_tower(table: Float32, inputs: Any) -> KernelArrays:
-    from wsabie.kernels.embedding import towers
-
     if isinstance(inputs, Csr):
         indptr, indices, data = map(view_as_writable, inputs)
         return towers.LinearTower(table, indptr, indices, data, towers.choose_tile_size(table, indptr))

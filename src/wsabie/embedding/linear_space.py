@@ -20,6 +20,8 @@ from wsabie.embedding.protocols import (
     TrainableTables,
     run_in_caller,
 )
+from wsabie.kernels.embedding.candidates import PointAndWeightLabels, WeightLabels
+from wsabie.kernels.embedding.relation_patterns import DenseRowPattern, TowerAndRowPattern, score_rows
 
 _ROWS_AT_ONCE = 64  # rows of features that stay in cache while a label's weights pass by
 
@@ -72,14 +74,10 @@ class LinearSpace(TrainableTables):
 
     def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them."""
-        from wsabie.kernels.embedding.candidates import WeightLabels
-
         return WeightLabels(*map(view_as_writable, (self.weights, self.scale, self.norm2, self.bias)))
 
     def pattern(self, inputs: EntityInputs) -> KernelArrays:
         """Return the relation pattern of these rows, which are queries as they are."""
-        from wsabie.kernels.embedding.relation_patterns import DenseRowPattern
-
         if isinstance(inputs, Csr):
             return Csr(*map(view_as_writable, inputs))
         return DenseRowPattern(view_as_writable(inputs))
@@ -138,14 +136,10 @@ class JointLinearSpace(TrainableTables):
 
     def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them."""
-        from wsabie.kernels.embedding.candidates import PointAndWeightLabels
-
         return PointAndWeightLabels(self.joint.label_arrays(), self.linear.label_arrays())
 
     def pattern(self, inputs: EntityInputs) -> KernelArrays:
         """Return the relation pattern of these rows: the point of each row, and the row."""
-        from wsabie.kernels.embedding.relation_patterns import TowerAndRowPattern
-
         return TowerAndRowPattern(self.joint.pattern(inputs).tower, self.linear.pattern(inputs))
 
     def finish_epoch(self, max_norm: float | None, max_norm_weights: float | None) -> None:
@@ -173,8 +167,6 @@ class JointLinearSpace(TrainableTables):
 
 
 def _scores(space: LinearSpace | JointLinearSpace, inputs: EntityInputs, points: Float32, run: RangeRunner) -> Float32:
-    from wsabie.kernels.embedding.relation_patterns import score_rows
-
     n, pattern, labels = count_items(inputs), space.pattern(inputs), space.label_arrays()
     out = np.empty((n, space.n_labels), np.float32)
 

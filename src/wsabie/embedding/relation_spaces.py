@@ -21,6 +21,8 @@ from wsabie.core.arrays import LANES, Array, Float32, view_as_writable
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace, SimilarityName
 from wsabie.embedding.protocols import ComposedInputs, EntityInputs, KernelArrays, MemoryTraffic, TrainableTables
+from wsabie.kernels.embedding.candidates import TwoPointLabels
+from wsabie.kernels.embedding.relation_patterns import CompositionPattern
 
 
 class RelationEnds(NamedTuple):
@@ -131,8 +133,6 @@ def _build_pattern(
     items: JointSpace, inputs: ComposedInputs, table: Float32, weight: float, label_start: int
 ) -> KernelArrays:
     """Return the pattern of items with paired labels, whose points are rows of a table times a weight."""
-    from wsabie.kernels.embedding.relation_patterns import CompositionPattern
-
     item_ids, visits, label_ids, points = map(view_as_writable, (*inputs[1:], table))
     tower, r = items.tower(inputs.items), np.float32(weight)
     return CompositionPattern(tower, item_ids, visits, label_ids, points, r, items.width, label_start)
@@ -168,8 +168,6 @@ class PartsSpace(TrainableTables):
 
     def label_arrays(self) -> KernelArrays:
         """Return the labels as kernels take them."""
-        from wsabie.kernels.embedding.candidates import TwoPointLabels
-
         points = self.items.label_arrays()
         return points if self.shared else TwoPointLabels(points, view_as_writable(self.words), self.items.width)
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from wsabie.core.json_conversion import JsonObject
 from wsabie.embedding.protocols import MemoryTraffic
+from wsabie.kernels.training import warp
 from wsabie.training.loops import EpochTotals
 
 
@@ -85,8 +86,6 @@ def summarise_epoch(
     epoch_pass: EpochTotals, epoch: int, learning_rate: float, seconds: float, traffic: MemoryTraffic
 ) -> EpochStats:
     """Turn the sums of an epoch into figures."""
-    from wsabie.kernels.training import warp
-
     counters = epoch_pass.counters
     pairs, updates, draws = (int(counters[c]) for c in (warp.VISITED, warp.UPDATES, warp.DRAWS))
     histogram = [int(n) for n in counters[warp.HISTOGRAM :]]

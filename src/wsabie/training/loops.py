@@ -12,6 +12,11 @@ import numpy.typing as npt
 from wsabie.core.arrays import LANES, Csr, Float64, Int64
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import EmbeddingSpace, EntityInputs, KernelArrays, select_tower_inputs
+from wsabie.kernels.embedding.candidates import CandidatePool
+from wsabie.kernels.embedding.towers import allocate_tile_scratch
+from wsabie.kernels.training import deterministic_loop
+from wsabie.kernels.training.sequential_loop import ViolatorScores, run_visits
+from wsabie.kernels.training.warp import N_COUNTERS
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler
 from wsabie.training.training_data import RowBlock
@@ -54,8 +59,6 @@ class StepCounters:
 
     @classmethod
     def allocate(cls, threads: int) -> "StepCounters":
-        from wsabie.kernels.training.warp import N_COUNTERS
-
         return cls(np.zeros((threads, N_COUNTERS), np.int64), np.zeros((threads, 16)))
 
     def sum(self, reads: Iterable[tuple[int, float, int]]) -> EpochTotals:
@@ -83,8 +86,6 @@ def run_hogwild(visits: BlockVisits) -> Iterator[int]:
     multiplying into its row (`candidates.apply_scale`) would be a million times too long. So are visits that score all
     labels and draw none ("owpc"), in short chunks.
     """
-    from wsabie.kernels.training.sequential_loop import ViolatorScores, run_visits
-
     space, block, step_config, sampling, order, threads, step_counters = visits
     pattern, labels = space.pattern(block.inputs), sampling.label_arrays(space)
     # a query and a direction per thread, in separate cache lines
@@ -112,8 +113,6 @@ def run_hogwild(visits: BlockVisits) -> Iterator[int]:
 
 def run_blocks(visits: BlockVisits) -> Iterator[int]:
     """Run blocks against frozen tables, then owner-computes updates (see `deterministic_loop`)."""
-    from wsabie.kernels.training import deterministic_loop
-
     space, block, step_config, sampling, order, threads, step_counters = visits
     plan = _BlockPlan(space, block, order, sampling, threads.n)
     pattern, labels = space.pattern(block.inputs), plan.labels
@@ -144,9 +143,6 @@ class _BlockPlan:
     def __init__(
         self, space: EmbeddingSpace, block: RowBlock, order: Int64, sampling: NegativeSampler, n_threads: int
     ) -> None:
-        from wsabie.kernels.embedding.towers import allocate_tile_scratch
-        from wsabie.kernels.training.deterministic_loop import ExampleBlock
-
         pair_starts = _count_pairs_before(block, order)
         # the size of a pool and the turns of relations depend on the number of pairs
         allow_double = space.candidates is None and block.blocks_per_turn is None
@@ -156,7 +152,7 @@ class _BlockPlan:
         self.parts = list(pairwise(np.cumsum([0, *(len(part) - 1 for part in cuts)]).tolist()))
         slots, pairs = (int(np.diff(ends).max(initial=0)) for ends in (self.cuts, pair_starts[self.cuts]))
         queries, directions = np.zeros((2, slots, LANES * len(space.width)), np.float32)
-        self.example_block = ExampleBlock(
+        self.example_block = deterministic_loop.ExampleBlock(
             order,
             pair_starts,
             queries,
@@ -179,9 +175,6 @@ class _BlockPlan:
 
 def _allocate_pool(space: JointSpace, max_pairs: int, n_threads: int) -> KernelArrays:
     """Allocate the candidates of a block: the drawn ones and the positives of at most `max_pairs` pairs."""
-    from wsabie.kernels.embedding.candidates import CandidatePool
-    from wsabie.kernels.embedding.towers import allocate_tile_scratch
-
     slots, width = space.negatives + max_pairs, LANES * len(space.width)
     points, directions = np.zeros((2, slots, width), np.float32)
     return CandidatePool(

@@ -13,6 +13,9 @@ from wsabie.core.errors import InputError
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import EmbeddingSpace, KernelArrays
+from wsabie.kernels.embedding.label_sketches import SketchedLabels, sketch_labels
+from wsabie.kernels.training import negative_samplers
+from wsabie.kernels.training.sequential_loop import ViolatorScores
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.rank_losses import LossName
 
@@ -124,8 +127,6 @@ def build_alias_table(chances: Float64) -> KernelArrays:
 
     Chances are accurate to 2^-32.
     """
-    from wsabie.kernels.training.negative_samplers import AliasTable
-
     n = len(chances)
     shares = chances / chances.sum() * n
     thresholds, aliases = np.full(n, 1 << 32, np.uint64), np.arange(n, dtype=np.int32)
@@ -136,7 +137,7 @@ def build_alias_table(chances: Float64) -> KernelArrays:
         shares[j] -= 1 - shares[i]
         if shares[j] < 1:
             small.append(large.pop())
-    return AliasTable(thresholds, aliases)
+    return negative_samplers.AliasTable(thresholds, aliases)
 
 
 @dataclass
@@ -183,15 +184,11 @@ class SketchedNegativeSampler(NegativeSampler):
 
     def refresh(self, space: EmbeddingSpace, threads: KernelThreads) -> None:
         """Sketch all labels again, because other code may have moved them since the last pass."""
-        from wsabie.kernels.embedding.label_sketches import sketch_labels
-
         labels = self.label_arrays(space)
         bounds = np.linspace(0, space.n_labels, threads.n + 1).astype(np.int64)
         threads.run_each(lambda t: sketch_labels(labels, bounds[t], bounds[t + 1], space.width))
 
     def label_arrays(self, space: EmbeddingSpace) -> KernelArrays:
-        from wsabie.kernels.embedding.label_sketches import SketchedLabels
-
         points = space.label_arrays()
         return SketchedLabels(points.table, points.bias, self.codes, self.scales)
 
@@ -219,14 +216,14 @@ class AdaptiveNegativeSampler(NegativeSampler):
     """
 
     def __init__(self, space: EmbeddingSpace, sampler: SamplerConfig, n_threads: int) -> None:
-        from wsabie.kernels.training.negative_samplers import AdaptiveSamplerState
-
         n, dim = space.n_labels, space.dim
         chances = compute_rank_chances(sampler, n)
         self.factor_std = np.zeros(space.label_arrays().table.shape[1], np.float32)
         self.highest_labels, self.lowest_labels = np.zeros((2, dim, len(chances)), np.int32)
         ranks = build_alias_table(chances)
-        kernels = AdaptiveSamplerState(self.factor_std, self.highest_labels, self.lowest_labels, ranks)
+        kernels = negative_samplers.AdaptiveSamplerState(
+            self.factor_std, self.highest_labels, self.lowest_labels, ranks
+        )
         period = max(math.ceil(n * math.log(max(n, 2))), PAIRS_PER_BLOCK)
         super().__init__([kernels] * n_threads, period)
 
@@ -285,8 +282,6 @@ def create_sampler(
     InputError
         The sampler is "adaptive" and labels are not points under the inner product.
     """
-    from wsabie.kernels.training import negative_samplers
-
     n = space.n_labels
     if space.candidates is not None:
         return NegativeSampler([negative_samplers.PoolSamplerState()] * n_threads)
@@ -312,8 +307,6 @@ def create_sampler(
 
 def create_exact_sampler(space: EmbeddingSpace) -> NegativeSampler:
     """Create the sampler of the loss "owpc", which scores all labels in one thread and draws none."""
-    from wsabie.kernels.training.sequential_loop import ViolatorScores
-
     return NegativeSampler([ViolatorScores(np.zeros(space.n_labels, np.float32))])
 
 

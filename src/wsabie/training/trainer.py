@@ -12,6 +12,7 @@ from wsabie.core.arrays import Csr, Float32, Int64
 from wsabie.core.errors import DivergenceError
 from wsabie.core.execution import SILENT, Progress, Stage
 from wsabie.embedding import protocols
+from wsabie.kernels.training.warp import StepConfig
 from wsabie.training import loops, samplers
 from wsabie.training.checkpoints import CheckpointFolder, TrainingProgress
 from wsabie.training.epoch_stats import EpochStats, summarise_epoch
@@ -96,8 +97,6 @@ class EpochRunner:
 
     def build_step_config(self, space: protocols.EmbeddingSpace, epoch: float) -> protocols.KernelArrays:
         """Build the configuration of steps on a space for the loops, at a point of the schedule in epochs."""
-        from wsabie.kernels.training.warp import StepConfig
-
         s = self.settings
         rate_share, max_sampled = s.get_rate_share(epoch), s.max_sampled
         limit, limit_weights = (np.float32(np.inf if n is None else n) for n in (s.max_norm, s.max_norm_weights))

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix, UInt64, iterate_slices
 from wsabie.core.label_lists import LabelLists
 from wsabie.embedding.protocols import ComposedInputs, EntityInputs, KernelArrays
+from wsabie.kernels.training.warp import TrainingTargets, hash_to_bit
 
 PAIRS_PER_VISIT = 8
 """Pairs of one row that share its query. More pairs would save encoding but make the query staler."""
@@ -103,8 +104,6 @@ def build_targets(
     hidden : csr_matrix (n, n_labels) or None
         Non-zeros are not drawn as negatives of the row although they are not labels of it, such as the item itself.
     """
-    from wsabie.kernels.training.warp import TrainingTargets
-
     positives, explicit_negatives = _select_entries(Y, Y.data > 0), _select_entries(Y, Y.data < 0)
     counts = np.diff(positives.indptr)
     row_weights = np.ones(len(counts)) if weights is None else np.asarray(weights, np.float64)
@@ -155,8 +154,6 @@ def _split_visits(indptr: Int64) -> tuple[Array, Int64]:
 
 def _build_masks(positives: LabelLists) -> tuple[UInt64, Int64]:
     """Build a hash set per row with MASK_BITS bits per positive, in whole words; return sets and starts."""
-    from wsabie.kernels.training.warp import hash_to_bit
-
     counts = np.diff(positives.indptr)
     words = np.maximum(1, -(-counts * MASK_BITS // 64))
     starts = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
