@@ -19,7 +19,7 @@ from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource, ModalityName, Source
 from wsabie.io.regions import Region, RegionCrop, parse_region
-from wsabie.models.base.label_model import Candidates, LabelModel
+from wsabie.models.base.label_model import Candidates, LabelModel, LabelScores
 from wsabie.models.loader import SavedModel, restore_model
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.rejects import Rejects
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 KIND = "annotator"
 
-Labels: TypeAlias = list[tuple[str, float]]
-"""Labels with their scores, best first."""
 ItemData: TypeAlias = "str | Path | bytes | Image"
 """A picture, a sound or a document: a file, its content, a picture of Pillow; a text if documents are expected."""
 MIN_CANDIDATES = 100
@@ -88,10 +86,10 @@ class Annotator(SavedModel):
     row_hashes: UInt64 | None = None
 
     @overload
-    def annotate(self, data: str | Path | Source, k: int = 10, **options: Any) -> dict[str, Labels]: ...
+    def annotate(self, data: str | Path | Source, k: int = 10, **options: Any) -> dict[str, LabelScores]: ...
 
     @overload
-    def annotate(self, data: "list[ItemData] | Matrix", k: int = 10, **options: Any) -> list[Labels]: ...
+    def annotate(self, data: "list[ItemData] | Matrix", k: int = 10, **options: Any) -> list[LabelScores]: ...
 
     def annotate(
         self,
@@ -102,7 +100,7 @@ class Annotator(SavedModel):
         executor: Executor | None = None,
         progress: Progress = SILENT,
         **options: Any,
-    ) -> dict[str, Labels] | list[Labels]:
+    ) -> dict[str, LabelScores] | list[LabelScores]:
         """Return the k best labels of pictures, sounds, documents or rows, with their scores, best first.
 
         Parameters
@@ -235,9 +233,7 @@ class Annotator(SavedModel):
         vocabulary = None if keep_labels else self.model.vocabulary_
         return align_table(rows, vocabulary, self.feature_names, self.model.n_features_in_, self.extractor_fingerprint)
 
-    def annotate_region(
-        self, picture: str | Path | bytes, region: Region | str, k: int = 10
-    ) -> list[tuple[str, float]]:
+    def annotate_region(self, picture: str | Path | bytes, region: Region | str, k: int = 10) -> LabelScores:
         """Return the k best labels of a region of a picture, with their scores, best first.
 
         Parameters

@@ -1,7 +1,6 @@
 """Embeddings of items: encoded once, searched often."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self, Unpack
 
 import numpy as np
@@ -12,11 +11,9 @@ from wsabie.features.base.sampling import RunOptions
 from wsabie.io.records import Source
 from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
-from wsabie.models.loader import load_by_kind
-from wsabie.storage.model_folder import ModelState, save_model_folder
+from wsabie.models.loader import SavedModel
+from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_array, read_config
-
-KIND = "points"
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class EmbeddingSetConfig:
 
 
 @dataclass(frozen=True)
-class EmbeddingSet:
+class EmbeddingSet(SavedModel):
     """Ids and embeddings of items.
 
     Attributes
@@ -40,6 +37,8 @@ class EmbeddingSet:
         Note about the model and the items.
     """
 
+    kind = "points"
+    written_by = "wsabie search --embeddings"
     ids: list[str]
     points: Float32
     origin: str = ""
@@ -70,33 +69,11 @@ class EmbeddingSet:
         rows = annotator.rows(source, **options).rows
         return cls(rows.ids, np.asarray(annotator.model.transform(rows.X), np.float32), origin)
 
-    def save(self, path: str | Path) -> None:
-        """Write a folder, atomically.
-
-        Parameters
-        ----------
-        path : str or Path
-        """
-        save_model_folder(path, ModelState(KIND, {"ids": self.ids, "origin": self.origin}, {"points": self.points}))
+    def to_state(self) -> ModelState:
+        return ModelState(self.kind, {"ids": self.ids, "origin": self.origin}, {"points": self.points})
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Open a saved folder; embeddings are mapped into memory.
-
-        Parameters
-        ----------
-        path : str or Path
-
-        Raises
-        ------
-        ModelFolderError
-            The folder is missing, damaged, or holds something else.
-        """
-        embeddings: Self = load_by_kind(path, {KIND: cls._restore}, "wsabie search --embeddings")
-        return embeddings
-
-    @classmethod
-    def _restore(cls, state: ModelState) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         config = read_config(EmbeddingSetConfig, state.config)
         points = check_array(state.tensors, "points", "float32", (len(config.ids), None))
         return cls(config.ids, points, config.origin)

@@ -27,7 +27,7 @@ from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.base.feature_matrix import convert_to_matrix, count_rows, iterate_row_ranges
 from wsabie.models.base.label_matrix import Labels
-from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, PointTransformer
+from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, PointTransformer, Ranking
 from wsabie.models.base.trained_model import FitOptions
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.base.validation_monitor import ValidationMonitor
@@ -378,7 +378,7 @@ class Ensemble(PointTransformer, LabelModel):
 
     def rank(
         self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None, exact: bool = False
-    ) -> tuple[Int64, Float32]:
+    ) -> Ranking:
         """Return the k best labels of each row by the mean score; see `Wsabie.rank`.
 
         Parameters

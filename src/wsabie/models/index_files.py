@@ -6,15 +6,16 @@ MODEL/index/   a folder of `wsabie.storage.model_folder`: the codes, and a check
 import logging
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from wsabie.core.arrays import Matrix
 from wsabie.core.errors import InputError, WsabieError
+from wsabie.search.approximate_index import ApproximateIndex, require_faiss
+from wsabie.search.exact_index import ExactIndex
+from wsabie.search.label_index import DEFAULT_RECALL, LabelSearchIndex, require_enough_vectors
+from wsabie.search.label_tree import LabelTree
+from wsabie.search.screening_index import ScreeningIndex
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
-
-if TYPE_CHECKING:
-    from wsabie.search.exact_index import ExactIndex
-    from wsabie.search.label_index import LabelSearchIndex
 
 LabelIndexKind = Literal["ivf", "hnsw", "int8", "tree"]
 FOLDER = "index"
@@ -29,7 +30,7 @@ def index_labels(
     X: Matrix = None,
     seed: int = 0,
     folder: str | Path | None = None,
-) -> "LabelSearchIndex":
+) -> LabelSearchIndex:
     """Build an index of the labels of a model; its `rank` then uses it unless `exact` is set.
 
     Parameters
@@ -66,10 +67,6 @@ def index_labels(
     >>> index.recall > 0.5, model.rank(np.ones((1, 8)), k=2)[0].shape
     (True, (1, 2))
     """
-    from wsabie.search.approximate_index import ApproximateIndex
-    from wsabie.search.label_tree import LabelTree
-    from wsabie.search.screening_index import ScreeningIndex
-
     model = require_indexable(model, kind)
     points = None if X is None else model.transform(X)
     exact, threads = model.exact_index(), model.threads
@@ -103,9 +100,6 @@ def require_indexable(model: object, kind: LabelIndexKind = "ivf") -> Any:
     ...
     wsabie.core.errors.InputError: an index of 8 labels saves no time, one of 1,000 does; search exactly
     """
-    from wsabie.search.approximate_index import require_faiss
-    from wsabie.search.label_index import require_enough_vectors
-
     estimator = _find_estimator(model)
     if estimator is None:
         raise InputError("only models whose labels are points (wsabie, ensemble) have an index; search exactly")
@@ -115,15 +109,13 @@ def require_indexable(model: object, kind: LabelIndexKind = "ivf") -> Any:
     return estimator
 
 
-def renew_index(model: object, folder: Path) -> "LabelSearchIndex | None":
+def renew_index(model: object, folder: Path) -> LabelSearchIndex | None:
     """Rebuild the index in a model's folder if the labels have changed; return it, else None.
 
     An index that followed the labels (`LabelSearchIndex.follow_changes`) is saved as it is. A new one has the same kind
     and requested recall, measured on the labels' points, because the queries of the first measurement are not saved. If
     the index cannot be rebuilt, a warning is logged and labels are searched exactly.
     """
-    from wsabie.search.label_index import DEFAULT_RECALL
-
     index_folder, estimator = folder / FOLDER, _find_estimator(model)
     if estimator is None or not (index_folder / "config.json").exists():
         return None
@@ -163,11 +155,7 @@ def find_index(model: Any, folder: Path) -> None:
             estimator.use_index(index)
 
 
-def _restore_index(state: ModelState, exact: "ExactIndex") -> "LabelSearchIndex | None":
-    from wsabie.search.approximate_index import ApproximateIndex
-    from wsabie.search.label_tree import LabelTree
-    from wsabie.search.screening_index import ScreeningIndex
-
+def _restore_index(state: ModelState, exact: ExactIndex) -> LabelSearchIndex | None:
     kinds: tuple[type[LabelSearchIndex], ...] = (ScreeningIndex, LabelTree, ApproximateIndex)
     kind = next((kind for kind in kinds if kind.folder_kind == state.kind), ApproximateIndex)
     return kind.from_state(state, exact)

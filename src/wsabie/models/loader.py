@@ -42,10 +42,12 @@ class SavedModel(SavedObject):
     """Base of models, whose folders name their kind."""
 
     kind: ClassVar[str]
+    written_by: ClassVar[str] = "wsabie train --model"
+    """Command that writes such folders, for error messages."""
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        model: Self = load_by_kind(path, {cls.kind: cls.from_state})
+        model: Self = load_by_kind(path, {cls.kind: cls.from_state}, cls.written_by)
         return model
 
 
@@ -83,7 +85,7 @@ def load(path: str | Path) -> Any:
 
 
 def load_by_kind(
-    path: str | Path, kinds: Mapping[str, Callable[[ModelState], Any]], made_by: str = "wsabie train --model"
+    path: str | Path, kinds: Mapping[str, Callable[[ModelState], Any]], written_by: str = SavedModel.written_by
 ) -> Any:
     """Return the model in a folder, restored by the function of its kind.
 
@@ -95,7 +97,7 @@ def load_by_kind(
     state = open_model_folder(path)
     if state.kind not in kinds:
         fact = f"{path} holds {state.kind!r} where {' or '.join(map(repr, kinds))} is needed"
-        raise ModelFolderError(f"{fact}; give the folder that `{made_by}` wrote")
+        raise ModelFolderError(f"{fact}; give the folder that `{written_by}` wrote")
     try:
         return kinds[state.kind](state)
     except MemoryError as error:

@@ -5,7 +5,7 @@ from typing import Any
 from wsabie.core.errors import InputError, UnknownLabelError, require
 from wsabie.models.entity_space.fitted_space import FittedSpace
 from wsabie.models.object_parts.pair_ranker import PairRanker
-from wsabie.search.query_labels import LabelLink
+from wsabie.search.query_labels import LabelLink, RelatedLabelSource
 from wsabie.vocabulary.knowledge_graph import parse_direction
 
 
@@ -94,9 +94,7 @@ class SpaceRelations:
         return [LabelLink(name, score, f"{self.relation}: {label} (trained, {score:.2f})") for name, score in matches]
 
 
-def find_model_relations(
-    model: Any, relation: str | None = None, where: str = "the model"
-) -> "ObjectPartRelations | SpaceRelations":
+def find_model_relations(model: Any, relation: str | None = None, where: str = "the model") -> RelatedLabelSource:
     """Return the label relations of a loaded model of objects and parts, or of a space.
 
     Raises

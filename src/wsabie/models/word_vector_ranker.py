@@ -248,7 +248,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         target_names = [label_terms if y in label_ids else () for y, label_terms in enumerate(names)]
         self.terms_ = terms.with_labels(target_names, vectors)
 
-    def _index(self) -> "ExactIndex":
+    def _index(self) -> ExactIndex:
         """Return the search index of the terms, built once for a fitted model."""
         return self._build_once("_searched", self.terms_, lambda: ExactIndex(self.terms_.table, similarity="cosine"))
 

@@ -4,6 +4,7 @@ Related labels are those of augmented searches (Mesnil et al. 2014, section 6.6,
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -251,6 +252,7 @@ class RelatedLabelSource(Protocol):
         ...
 
 
+@dataclass
 class HierarchyRelatedLabels:
     """Related labels from a knowledge graph: parts, kinds, wholes and siblings, nearest first.
 
@@ -284,16 +286,14 @@ class HierarchyRelatedLabels:
     sled 0.5 known: a vehicle too
     """
 
-    def __init__(
-        self,
-        concepts: LabelConcepts,
-        *,
-        source_name: str = "known",
-        aliases: LabelAliases | None = None,
-        inherit: bool = True,
-    ) -> None:
-        self.concepts, self.source_name, self.aliases, self.inherit = concepts, source_name, aliases, inherit
-        pairs = zip(concepts.labels, concepts.concepts, strict=True)
+    concepts: LabelConcepts
+    _: KW_ONLY
+    source_name: str = "known"
+    aliases: LabelAliases | None = None
+    inherit: bool = True
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.concepts.labels, self.concepts.concepts, strict=True)
         self._known_labels = frozenset(label for label, concept in pairs if concept)
 
     def related(self, label: str, k: int = 10) -> list[LabelLink]:

@@ -14,8 +14,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import EmbeddingSpace, EntityInputs, KernelArrays, select_tower_inputs
 from wsabie.kernels.embedding.candidates import CandidatePool
 from wsabie.kernels.embedding.towers import allocate_tile_scratch
-from wsabie.kernels.training import deterministic_loop
-from wsabie.kernels.training.sequential_loop import ViolatorScores, run_visits
+from wsabie.kernels.training import deterministic_loop, sequential_loop
 from wsabie.kernels.training.warp import N_COUNTERS
 from wsabie.training.kernel_threads import KernelThreads
 from wsabie.training.samplers import PAIRS_PER_BLOCK, NegativeSampler
@@ -90,7 +89,7 @@ def run_hogwild(visits: BlockVisits) -> Iterator[int]:
     pattern, labels = space.pattern(block.inputs), sampling.label_arrays(space)
     # a query and a direction per thread, in separate cache lines
     scratch = np.zeros((threads.n, 2, LANES * len(space.width) + 32), np.float32)
-    is_exact = isinstance(sampling.per_thread[0], ViolatorScores)
+    is_exact = isinstance(sampling.per_thread[0], sequential_loop.ViolatorScores)
     has_scales = step_config.decay_weights != 1 or np.isfinite(step_config.max_norm_weights)
     n = 1 if is_exact or has_scales else threads.n
     step = VISITS_PER_EXACT_CHUNK if is_exact else VISITS_PER_CHUNK * n
@@ -102,7 +101,7 @@ def run_hogwild(visits: BlockVisits) -> Iterator[int]:
 
             def work(t: int, bounds: Int64 = bounds) -> None:
                 if t < n:
-                    run_visits(
+                    sequential_loop.run_visits(
                         pattern, labels, block.targets, step_config, sampling.per_thread[t], order, bounds[t],
                         bounds[t + 1], scratch[t], step_counters.counters[t], step_counters.loss[t], space.width,
                     )  # fmt: skip

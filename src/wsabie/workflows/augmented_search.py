@@ -26,6 +26,8 @@ from wsabie.workflows.charts.svg_charts import INK, PAPER, SOFT
 from wsabie.workflows.report.html_pages import EncodedImage, render_page
 from wsabie.workflows.report.report_input import render_thumbnail
 
+ScoredItem = tuple[int, int, float]
+"""Number of an item, number of the label that it matches, and the score of that label."""
 _LINKS_PER_SOURCE = 50
 """Related labels to request of each source; the model lacks some, and the query means some itself."""
 _TILE, _GAP, _ACROSS, _EDGE = 96, 12, 10, 16
@@ -172,7 +174,7 @@ class AugmentedSearch:
         names = dict(zip(ids.tolist(), labels, strict=True))
         return [ItemMatch(self.items.ids[item], names[label], score) for item, label, score in hits]
 
-    def _rank_items(self, labels: Int64, depth: int) -> list[tuple[int, int, float]]:
+    def _rank_items(self, labels: Int64, depth: int) -> list[ScoredItem]:
         """Return the first items of each label, sorted by score: (item, label, score)."""
         positions, scores = self._index.top_k(self.model.label_vectors[labels], depth, threads=self.model.threads)
         if self._bias is not None:
@@ -181,10 +183,8 @@ class AugmentedSearch:
         hits = zip(*(column.tolist() for column in columns), strict=True)
         return sorted(hits, key=lambda hit: (-hit[2], hit[0], hit[1]))
 
-    def _select_unshown(
-        self, ranked: list[tuple[int, int, float]], k: int, shown_groups: set[str]
-    ) -> list[tuple[int, int, float]]:
-        best_by_group: dict[str, tuple[int, int, float]] = {}
+    def _select_unshown(self, ranked: list[ScoredItem], k: int, shown_groups: set[str]) -> list[ScoredItem]:
+        best_by_group: dict[str, ScoredItem] = {}
         for hit in ranked:
             if (group := self._groups[hit[0]]) not in shown_groups:
                 best_by_group.setdefault(group, hit)

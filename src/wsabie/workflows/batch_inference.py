@@ -19,7 +19,7 @@ from wsabie.io.alignment import AlignedTable
 from wsabie.io.records import FeatureTable, ItemList, ItemSource
 from wsabie.models.annotators import Annotator, ThresholdFunction, rank_above
 from wsabie.models.base.feature_matrix import iterate_row_ranges
-from wsabie.models.base.label_model import LabelModel
+from wsabie.models.base.label_model import LabelModel, LabelScores
 from wsabie.storage.atomic_files import replace_file
 from wsabie.storage.rejects import Rejects
 from wsabie.training.prefetch import prefetch
@@ -27,8 +27,7 @@ from wsabie.training.prefetch import prefetch
 ITEMS_PER_BLOCK = 1024
 Write = Callable[[Sequence[str], Int64, Float32], None]
 """Writes rows: ids, label numbers (-1: none) and scores, best first."""
-Ranking = Sequence[tuple[str, float]]
-FormatRow = Callable[[str, Ranking], str]
+FormatRow = Callable[[str, LabelScores], str]
 OutputFormat = Callable[[Path, Sequence[str]], AbstractContextManager[Write]]
 
 
@@ -240,12 +239,12 @@ def _open_text(draft: Path, names: Sequence[str], *, header: str, format_row: Fo
         yield write
 
 
-def _format_json(row_id: str, ranking: Ranking) -> str:
+def _format_json(row_id: str, ranking: LabelScores) -> str:
     labels = [[name, round(score, 6)] for name, score in ranking]
     return json.dumps({"id": row_id, "labels": labels}, ensure_ascii=False) + "\n"
 
 
-def _format_tsv(row_id: str, ranking: Ranking) -> str:
+def _format_tsv(row_id: str, ranking: LabelScores) -> str:
     cell = _strip_separators(row_id)
     return "".join(f"{cell}\t{_strip_separators(name)}\t{score:.6f}\n" for name, score in ranking)
 

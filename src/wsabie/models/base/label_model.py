@@ -30,6 +30,8 @@ Exclusion: TypeAlias = Matrix | None
 """(n, n_labels): non-zeros are not candidates of a row."""
 Ranking: TypeAlias = tuple[Int64, Float32]
 """Label numbers of each row, best first, and their scores."""
+LabelScores: TypeAlias = list[tuple[str, float]]
+"""Labels with their scores, best first."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class FittedModel(SavedModel, BaseEstimator):  # type: ignore[misc]
         return {name: value for name, value in state.items() if name not in self._caches}
 
 
-def name_best(vocabulary: Vocabulary, ids: Int64, scores: Float32) -> list[list[tuple[str, float]]]:
+def name_best(vocabulary: Vocabulary, ids: Int64, scores: Float32) -> list[LabelScores]:
     """Return the (name, score) of the labels of each row; a label -1 is none."""
     return [
         list(zip(vocabulary.names(row[row >= 0]), row_scores[row >= 0].tolist(), strict=True))
@@ -155,7 +157,7 @@ class LabelModel(FittedModel):
         """Return the scores (n, n_labels) float32 of checked rows."""
         raise NotImplementedError
 
-    def annotate(self, X: Matrix, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
+    def annotate(self, X: Matrix, k: int = 10, **options: Any) -> list[LabelScores]:
         """Return the k best labels of each row by name, with their scores.
 
         Parameters
@@ -217,7 +219,7 @@ class LabelModel(FittedModel):
         fact = f"a model of kind {self.kind} has no vector per label, so that no label is nearer than another"
         raise InputError(f"{fact}; train a kind that has, such as wsabie or linear-warp")
 
-    def neighbours(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:
+    def neighbours(self, label: str | int, k: int = 10) -> LabelScores:
         """Return the k labels nearest to a label by cosine, with their cosines (Weston et al. 2010, Table 4).
 
         Parameters

@@ -15,7 +15,7 @@ from wsabie.core.machine import collect_versions
 from wsabie.core.validation import build_incidence, check_positive_integer, convert_to_csr
 from wsabie.embedding.relation_spaces import MultiRelationSpace
 from wsabie.evaluation.score_evaluation import Evaluation
-from wsabie.models.base.label_model import Candidates, Exclusion, FittedModel, Ranking, name_best
+from wsabie.models.base.label_model import Candidates, Exclusion, FittedModel, LabelScores, Ranking, name_best
 from wsabie.models.entity_space.fitted_entities import EntitiesConfig, FittedEntities, find_kind, restore_tables
 from wsabie.models.entity_space.relation_data import build_fitted_pair_matrix, build_holdout_pairs, evaluate_relation
 from wsabie.models.entity_space.relations import EntityKind, Relation, require_unique_names
@@ -149,9 +149,7 @@ class FittedSpace(FittedModel):
         index: ExactIndex = self._index(target)
         return index.top_k(points, k, exclude=exclude, candidates=candidate_ids, threads=self.threads)
 
-    def annotate(
-        self, query: str, target: str, items: Any, k: int = 10, **options: Any
-    ) -> list[list[tuple[str, float]]]:
+    def annotate(self, query: str, target: str, items: Any, k: int = 10, **options: Any) -> list[LabelScores]:
         """Return the k best items of a kind by name, with their scores, for items of another kind.
 
         Parameters
@@ -176,7 +174,7 @@ class FittedSpace(FittedModel):
         ids, scores = self.rank(query, target, items, k, **options)
         return name_best(targets.vocabulary, ids, scores)
 
-    def find_similar(self, kind: str, entity: str | int, k: int = 10) -> list[tuple[str, float]]:
+    def find_similar(self, kind: str, entity: str | int, k: int = 10) -> LabelScores:
         """Return the k items of a kind that are nearest to an item by cosine, with their cosines.
 
         Parameters
@@ -278,7 +276,7 @@ class FittedSpace(FittedModel):
         self._check_fitted()
         return find_kind(name, self.kinds_)
 
-    def _index(self, kind: str) -> "ExactIndex":
+    def _index(self, kind: str) -> ExactIndex:
         """Return the search index of a kind, built once for a fitted space."""
         indices = self._build_once("_searched", self.kinds_, dict[str, ExactIndex])
         if kind not in indices:

@@ -11,7 +11,7 @@ from scipy.sparse import identity
 from wsabie.core.arrays import Csr, Float32, Int64, Matrix, move_to_file
 from wsabie.core.errors import require
 from wsabie.core.validation import build_incidence
-from wsabie.embedding.protocols import EntityInputs, KernelArrays
+from wsabie.embedding.protocols import EntityInputs, KernelArrays, RangeRunner
 from wsabie.embedding.relation_spaces import MultiRelationSpace, RelationEnds
 from wsabie.evaluation import metrics
 from wsabie.evaluation.positive_ranks import rank_embeddings
@@ -53,14 +53,12 @@ class EntityRows(NamedTuple):
     kind: FittedEntities
     rows: EntityInputs | None
 
-    def compute_points(
-        self, space: MultiRelationSpace, threads: KernelThreads, row_ids: Int64 | None = None
-    ) -> Float32:
+    def compute_points(self, space: MultiRelationSpace, run: RangeRunner, row_ids: Int64 | None = None) -> Float32:
         """Return the points of all rows or of those in `row_ids`, (n, dim) float32 in C order."""
         if self.rows is None or row_ids is None:
-            points = self.kind.compute_points(space, self.rows, threads.split)
+            points = self.kind.compute_points(space, self.rows, run)
             return np.ascontiguousarray(points if row_ids is None else points[row_ids])
-        return self.kind.compute_points(space, take_rows(self.rows, row_ids), threads.split)
+        return self.kind.compute_points(space, take_rows(self.rows, row_ids), run)
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,8 @@ class HoldoutPairs:
     def compute_points(self, space: MultiRelationSpace, n_threads: int) -> tuple[KernelArrays, Float32]:
         """Return the candidates for the scoring kernels, and the points of the queries."""
         with KernelThreads(n_threads) as threads:
-            table = self.candidates.compute_points(space, threads)
-            queries = self.queries.compute_points(space, threads, self.query_ids)
+            table = self.candidates.compute_points(space, threads.split)
+            queries = self.queries.compute_points(space, threads.split, self.query_ids)
         view = space.view(RelationEnds(self.name, self.queries.kind.table, self.candidates.kind.table))
         return view.build_scoring_arrays(table, np.zeros(len(table), np.float32)), queries
 

@@ -14,6 +14,7 @@ from wsabie.features.base.sampling import RunOptions
 from wsabie.features.extractor_registry import restore_extractor
 from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.records import FeatureTable, Source
+from wsabie.models.base.label_model import LabelScores
 from wsabie.models.entity_space.space import Space
 from wsabie.models.loader import SavedModel
 from wsabie.search.exact_index import find_top_k
@@ -114,7 +115,7 @@ class SpaceAnnotator(SavedModel):
         require(len(columns) > 0, f"no word of {text!r} is in the vocabulary; give another text")
         return csr_matrix((values, columns, [0, len(columns)]), (1, extractor.n_features_))
 
-    def words_near(self, kind: str, text: str, k: int = 10) -> list[tuple[str, float]]:
+    def words_near(self, kind: str, text: str, k: int = 10) -> LabelScores:
         """Return the words nearest to a word or a text by cosine, with their cosines.
 
         A word counts as a document of one word.

@@ -16,7 +16,7 @@ from wsabie.embedding.joint_space import JointSpace
 from wsabie.models.base.feature_matrix import count_rows
 from wsabie.models.base.hyperparameters import check_training, check_types, resolve_continued_settings
 from wsabie.models.base.label_matrix import Labels, align_columns, build_signed_label_matrix
-from wsabie.models.base.label_model import Candidates, Exclusion
+from wsabie.models.base.label_model import Candidates, Exclusion, Ranking
 from wsabie.models.base.trained_model import TrainedModel
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding.drift import MAX_REPORTS, BatchReport, measure_movement, report_batch
@@ -163,7 +163,7 @@ class UpdatableModel(TrainedModel):
 
     def rank(
         self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None, exact: bool = False
-    ) -> tuple[Int64, Float32]:
+    ) -> Ranking:
         """Return the k best labels of each row; an index of the labels may miss some, but scores are exact.
 
         Parameters
@@ -201,7 +201,7 @@ class UpdatableModel(TrainedModel):
         index = (None if exact else self._index()) or self.exact_index()
         return index.top_k(points, k, exclude=exclude, candidates=candidate_ids, threads=self.threads)
 
-    def use_index(self, index: "LabelSearchIndex") -> None:
+    def use_index(self, index: LabelSearchIndex) -> None:
         """Search the labels by an index of them (`wsabie.models.index_files`), until they change.
 
         Parameters
@@ -211,12 +211,12 @@ class UpdatableModel(TrainedModel):
         """
         self._approximate = index
 
-    def _index(self) -> "LabelSearchIndex | None":
+    def _index(self) -> LabelSearchIndex | None:
         """Return the index of the current labels, if there is one."""
         index: LabelSearchIndex | None = self.__dict__.get("_approximate")
         return index if index is not None and index.exact is self.exact_index() else None
 
-    def exact_index(self) -> "ExactIndex":
+    def exact_index(self) -> ExactIndex:
         """Return the exact search index of the labels, built once for a fitted space.
 
         Returns
@@ -224,7 +224,7 @@ class UpdatableModel(TrainedModel):
         ExactIndex
         """
 
-        def build() -> "ExactIndex":
+        def build() -> ExactIndex:
             label_bias, retired_ids = self.space_.bias.copy(), self.vocabulary_.retired_ids()
             label_bias[retired_ids] = 0  # large values would widen the bounds of rounding errors
             bias, similarity = label_bias if label_bias.any() else None, self.space_.similarity

@@ -13,6 +13,7 @@ from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.relation_spaces import PartsSpace
 from wsabie.evaluation.quadruplets import compute_rank_metrics
 from wsabie.models.base.feature_matrix import iterate_row_ranges
+from wsabie.models.base.label_model import LabelScores
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.search.dense_scores import compute_all_scores
 from wsabie.search.exact_index import ExactIndex
@@ -225,7 +226,7 @@ class PairRanker(Wsabie):
 
     def annotate_given(
         self, X: Matrix, other_labels: LabelSequence, side: Side = "object", k: int = 10
-    ) -> list[list[tuple[str, float]]]:
+    ) -> list[LabelScores]:
         """Return the k best labels of each picture, given the label of the related one; see `scores_given`.
 
         Parameters
@@ -306,7 +307,7 @@ class PairRanker(Wsabie):
             queries = queries + self.label_vectors[label_ids]
         return ExactIndex(self.transform(candidates)).top_k(queries, k, threads=self.threads)
 
-    def related(self, label: str | int, k: int = 10, *, side: Side | None = None) -> list[tuple[str, float]]:
+    def related(self, label: str | int, k: int = 10, *, side: Side | None = None) -> LabelScores:
         """Return the k labels that go best with a label, by f_L (Mesnil et al. 2014, section 6.6), best first.
 
         Parameters

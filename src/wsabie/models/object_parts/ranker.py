@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Int64, Matrix
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.relation_spaces import PartsSpace
-from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, slice_rows, take_rows
 from wsabie.models.base.hyperparameters import is_finite_number
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.training_rows import TrainingRows
@@ -85,7 +85,10 @@ class PairMonitor(ValidationMonitor):
         ranks: list[Int64] = []
         with KernelThreads(self.threads) as threads:
             for lo, hi in iterate_row_ranges(n, 2 * n_labels):
-                a, b = (self._compute_scores(space, inputs, lo, hi, threads) for inputs in (self.objects, self.parts))
+                a, b = (
+                    compute_scores(space.items, slice_rows(inputs, lo, hi), threads)
+                    for inputs in (self.objects, self.parts)
+                )
                 labels = self.quadruplets.object_labels[lo:hi], self.quadruplets.part_labels[lo:hi]
                 ranks.append(pairs.counts(a, b, *labels, couples=couples).ranks)
         n_candidates = pairs.n_pairs if couples is None else len(couples)
@@ -98,11 +101,6 @@ class PairMonitor(ValidationMonitor):
             couples = couples[couples[:, 0] != couples[:, 1]]
         true = np.stack([self.quadruplets.object_labels, self.quadruplets.part_labels], 1)
         return np.unique(np.concatenate([couples, true]), axis=0)
-
-    def _compute_scores(
-        self, space: PartsSpace, inputs: FeatureMatrix, lo: int, hi: int, threads: KernelThreads
-    ) -> Float32:
-        return compute_scores(space.items, take_rows(inputs, np.arange(lo, hi)), threads)
 
 
 class ObjectParts(PairRanker):
