@@ -15,7 +15,7 @@ from wsabie.io.records import FeatureTable, count_labels, get_groups
 from wsabie.io.space_declaration import RelationDeclaration
 from wsabie.models.entity_space.relations import EntityKind, Relation, build_self_exclusion
 from wsabie.workflows.spaces.relation_holdout import build_relation
-from wsabie.workflows.spaces.relation_methods import evaluate_cosine, evaluate_space_of_relations
+from wsabie.workflows.spaces.relation_methods import evaluate_cosine
 
 KS = (1, 6)
 SONGS, ARTIST, GENRE = "song", "artist", "genre"
@@ -177,14 +177,10 @@ def _evaluate_space(
     per_row: dict[str, Any] = {}
     rates = []
     for names in groups:
-        evaluations, rate = evaluate_space_of_relations(
-            names,
-            relations,
-            lambda training, validation: find_best_space(training, validation, setting, **entry.parameters),
-            KS,
-        )
+        training, validation, test = ([side[name] for name in names if name in side] for side in relations)
+        space, rate = find_best_space(training, validation, setting, **entry.parameters)
         rates.append(f"{rate:.3g}" if len(groups) == 1 else f"{rate:.3g} ({names[0]})")
-        for task, evaluation in evaluations.items():
+        for task, evaluation in space.evaluate(test, ks=KS).items():
             means, values = format_space_figures(task, evaluation, KS)
             figures |= means
             per_row |= values

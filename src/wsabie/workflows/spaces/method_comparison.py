@@ -16,7 +16,6 @@ from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.features.base.sampling import WorkContext
 from wsabie.io.records import FeatureTable, get_groups
 from wsabie.io.space_declaration import SpaceDeclaration
-from wsabie.models.entity_space.relations import Relation
 from wsabie.models.entity_space.space import Space
 from wsabie.workflows.compare.comparison_table import ComparisonInterrupt, ModelOmission
 from wsabie.workflows.compare.entrants import Entrant
@@ -198,15 +197,13 @@ class _MethodRun:
                 yield name, RelationMethod(method, title, evaluation, result.facts["seconds"])
 
     def _evaluate_group(self, names: list[str]) -> ModelResult:
+        """Train a space on some relations, and evaluate each that has test pairs."""
         sides = self.test_set.training, self.test_set.valid, self.test_set.test
-        figures, seconds = relation_methods.evaluate_space_of_relations(
-            names, sides, self._fit_space, relation_methods.KS, self.test_set.excluded
-        )
-        return ModelResult({"seconds": seconds}, figures)
-
-    def _fit_space(self, relations: list[Relation], validation: list[Relation]) -> tuple[Space, float]:
-        fitted = clone(self.space).fit(relations, validation=validation, progress=self.progress)
-        return fitted, sum(stats.seconds + stats.validation_seconds for stats in fitted.history_)
+        training, validation, test = ([side[name] for name in names if name in side] for side in sides)
+        space = clone(self.space).fit(training, validation=validation, progress=self.progress)
+        seconds = sum(stats.seconds + stats.validation_seconds for stats in space.history_)
+        excluded = [relation for relation in self.test_set.excluded if relation.name in names]
+        return ModelResult({"seconds": seconds}, space.evaluate(test, ks=relation_methods.KS, trained=excluded))
 
     def _evaluate_other_methods(self, name: str) -> Iterator[RelationMethod | ModelOmission]:
         """Yield the methods without a space that the ends of the relation allow."""

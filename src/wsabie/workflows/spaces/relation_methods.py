@@ -20,7 +20,6 @@ from wsabie.models.entity_space import relation_data
 from wsabie.models.entity_space.fitted_entities import FittedEntities
 from wsabie.models.entity_space.relation_data import HoldoutPairs, build_fitted_pair_matrix, build_holdout_pairs
 from wsabie.models.entity_space.relations import EntityKind, Relation
-from wsabie.models.entity_space.space import Space
 from wsabie.workflows.charts.svg_charts import COLOURS, ChartAxis, ChartSeries, LineChart
 from wsabie.workflows.compare.comparison import choose_tuning_metric, fit_entrant
 from wsabie.workflows.compare.comparison_table import (
@@ -120,32 +119,6 @@ class RelationTestSet:
 
 def _index_by_name(relations: Sequence[Relation]) -> dict[str, Relation]:
     return {relation.name: relation for relation in relations}
-
-
-def evaluate_space_of_relations(
-    names: Sequence[str],
-    sides: tuple[Relations, Relations, Relations],
-    train: Callable[[list[Relation], list[Relation]], tuple[Space, Any]],
-    ks: Sequence[int],
-    excluded: Sequence[Relation] = (),
-) -> tuple[dict[str, Evaluation], Any]:
-    """Train a space on some relations, and evaluate each; return the figures and the facts of training.
-
-    Parameters
-    ----------
-    names : sequence of str
-    sides : (training, validation, test), by name
-        Validation and test hold the relations that have pairs.
-    train : callable
-        (relations, validation) -> a fitted space, and facts of its training.
-    ks : sequence of int
-    excluded : sequence of Relation
-        As `trained` of `Space.evaluate`.
-    """
-    training, validation, test = ([side[name] for name in names if name in side] for side in sides)
-    space, facts = train(training, validation)
-    trained = [relation for relation in excluded if relation.name in names]
-    return space.evaluate(test, ks=ks, trained=trained), facts
 
 
 def evaluate_cosine(
