@@ -111,7 +111,7 @@ def test_bursts_join_the_groups_that_they_touch() -> None:
     rows = build_rows(list("abcdefg"), X=X, groups=groups, times=times, near_equality=0.85)
     grouped, n_bursts = group_bursts(rows)
     assert (grouped.groups, n_bursts) == (["p", "p", "p", "d", "d", "r", ""], 2)
-    assert group_bursts(replace(rows, near_equality=None, times=None)).rows.groups == groups
+    assert group_bursts(replace(rows, near_equality=None, times=None))[0].groups == groups
 
 
 @pytest.mark.parametrize("augment", [0, 1])
@@ -123,6 +123,6 @@ def test_rows_without_bursts_keep_their_sides(augment: int, groups: list[str] | 
     rows = build_rows(NAMES, X=X, augment=augment, groups=groups, near_equality=0.85)
     n_same = 0
     for seed in range(10):
-        before, after = (split_rows(r, "auto", 0.1, 0.1, seed).sides(100) for r in (rows, group_bursts(rows).rows))
+        before, after = (split_rows(r, "auto", 0.1, 0.1, seed).sides(100) for r in (rows, group_bursts(rows)[0]))
         n_same += int((before == after).sum())
     assert n_same > 900

@@ -310,9 +310,10 @@ class OneVsRest(ScaledRanker):
     def _fit_together(self, rows: Float32, by_label: Matrix, label_ids: Int64, stage: Stage) -> None:
         if not len(label_ids):
             return
-        heads = fit_logistic_heads(rows, by_label[:, label_ids], self.C, self.max_iter, self._n_threads, stage.advance)
-        self.coef_[label_ids], self.intercept_[label_ids] = heads.weights, heads.intercept
-        self.n_unconverged_ = int((~heads.has_converged).sum())
+        options = self.C, self.max_iter, self._n_threads, stage.advance
+        weights, intercept, has_converged = fit_logistic_heads(rows, by_label[:, label_ids], *options)
+        self.coef_[label_ids], self.intercept_[label_ids] = weights, intercept
+        self.n_unconverged_ = int((~has_converged).sum())
 
     def _fit_apart(self, rows: Matrix, by_label: Matrix, label_ids: Int64, stage: Stage) -> None:
         with warnings.catch_warnings(), ThreadPoolExecutor(self._n_threads) as pool:

@@ -7,7 +7,6 @@ all labels is two matrix products, which take a small part of the time of as man
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -24,24 +23,9 @@ ARMIJO, ROUNDING, MAX_HALVINGS = 1e-4, 1e-6, 10
 """A Newton step is halved until it lowers the loss by this share of the slope, up to the rounding of the loss."""
 
 
-class LogisticHeads(NamedTuple):
-    """Weights of labels.
-
-    Attributes
-    ----------
-    weights : (n_labels, n_features) float32
-    intercept : (n_labels,) float32
-    has_converged : (n_labels,) bool
-    """
-
-    weights: Float32
-    intercept: Float32
-    has_converged: Bool
-
-
 def fit_logistic_heads(
     rows: Float32, targets: Matrix, C: float, max_iter: int, threads: int, advance: Callable[[int], object]
-) -> LogisticHeads:
+) -> tuple[Float32, Float32, Bool]:
     """Fit all labels.
 
     Parameters
@@ -57,6 +41,12 @@ def fit_logistic_heads(
         The result does not depend on it.
     advance : callable
         Called with the number of labels that have been fitted.
+
+    Returns
+    -------
+    weights : (n_labels, n_features) float32
+    intercept : (n_labels,) float32
+    has_converged : (n_labels,) bool
     """
     extended = np.hstack([rows, np.ones((len(rows), 1), np.float32)])
     starts = range(0, targets.shape[1], BLOCK)
@@ -70,7 +60,7 @@ def fit_logistic_heads(
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:  # the libraries' threads would change sums
         weights, has_converged = zip(*pool.map(fit_block, starts), strict=True)
     W = np.concatenate(weights, axis=1)
-    return LogisticHeads(np.ascontiguousarray(W[:-1].T), W[-1].copy(), np.concatenate(has_converged))
+    return np.ascontiguousarray(W[:-1].T), W[-1].copy(), np.concatenate(has_converged)
 
 
 class _LabelBlock:

@@ -82,15 +82,8 @@ def split_rows(rows: FeatureTable, by: str, valid: float, test: float, seed: int
     return Split(sides.train, valid_rows, test_rows)
 
 
-class BurstGroups(NamedTuple):
-    """Rows of pictures whose groups hold whole bursts, and the number of bursts of several pictures."""
-
-    rows: FeatureTable
-    n_bursts: int
-
-
-def group_bursts(rows: FeatureTable) -> BurstGroups:
-    """Join the rows of each burst, and the groups that it touches, into one group.
+def group_bursts(rows: FeatureTable) -> tuple[FeatureTable, int]:
+    """Join the rows of each burst, and the groups that it touches, into one group; return the number of bursts too.
 
     `wsabie.evaluation.bursts` finds the bursts. Without one of several pictures the rows stay as they are. Further
     views of a picture follow it.
@@ -104,7 +97,7 @@ def group_bursts(rows: FeatureTable) -> BurstGroups:
     --------
     >>> from scipy.sparse import csr_matrix
     >>> X, Y = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.2]]), csr_matrix((3, 0))
-    >>> group_bursts(FeatureTable(X, Y, [], ["a", "b", "c"], near_equality=0.85)).rows.groups
+    >>> group_bursts(FeatureTable(X, Y, [], ["a", "b", "c"], near_equality=0.85))[0].groups
     ['a', '', 'a']
     """
     from scipy.sparse import csr_matrix
@@ -114,7 +107,7 @@ def group_bursts(rows: FeatureTable) -> BurstGroups:
     leaders = centred[find_leaders(rows.X[centred], times[centred], rows.near_equality)]
     n_bursts = int((np.bincount(leaders) > 1).sum())
     if not n_bursts:
-        return BurstGroups(rows, 0)
+        return rows, 0
     leader_of = {rows.ids[row]: leader for row, leader in zip(centred, leaders, strict=True)}
     groups, first_of_group = rows.groups or [""] * len(rows), dict[str, int]()
     links = [(row, leader_of[name]) for row, name in enumerate(strip_view_ids(rows.ids, rows.augment))]
@@ -124,7 +117,7 @@ def group_bursts(rows: FeatureTable) -> BurstGroups:
     _, numbers = connected_components(graph, directed=False)
     _, first, sizes = np.unique(numbers, return_index=True, return_counts=True)
     names = [groups[row] or (rows.ids[row] if size > 1 else "") for row, size in zip(first, sizes, strict=True)]
-    return BurstGroups(replace(rows, groups=[names[number] for number in numbers]), n_bursts)
+    return replace(rows, groups=[names[number] for number in numbers]), n_bursts
 
 
 class RelationSplit(NamedTuple):

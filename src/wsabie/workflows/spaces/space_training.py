@@ -195,7 +195,10 @@ class TrainingFingerprints:
         """
 
         def rows_of_other_items(kind: KindDeclaration, source: Source) -> FeatureTable:
-            self._refuse_training_items(kind, source)
+            fingerprint = compute_fingerprint_or_none(source)
+            if not self.allow_overlap and fingerprint is not None and fingerprint == self.fingerprints.get(kind.name):
+                fact = f"{kind.data} is what the space was trained on"
+                raise InputError(f"{fact}; give other data, or add --allow-overlap")
             return rows_of(kind, source)
 
         declared = self._select_learned(declared)
@@ -213,12 +216,6 @@ class TrainingFingerprints:
                 message = "%s: the space has learned no relation %r, so that it is not judged"
                 log.warning(message, declared.path, relation.name)
         return declared._replace(relations=learned_relations)
-
-    def _refuse_training_items(self, kind: KindDeclaration, source: Source) -> None:
-        """Raise InputError if these are the items of training."""
-        fingerprint = compute_fingerprint_or_none(source)
-        if not self.allow_overlap and fingerprint is not None and fingerprint == self.fingerprints.get(kind.name):
-            raise InputError(f"{kind.data} is what the space was trained on; give other data, or add --allow-overlap")
 
     def _build_relations(self, declared: SpaceDeclaration, data: declared_data.DeclaredData) -> list[Relation]:
         """Build the relations of a declaration for evaluation; refuse pairs of training."""
