@@ -23,7 +23,7 @@ from wsabie.models.nearest_neighbours import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.vocabulary.concept_hierarchy import Hierarchy
 from wsabie.workflows.compare import comparison as module
-from wsabie.workflows.compare.comparison import compare_models, measure_model_bytes, measure_prediction_ms
+from wsabie.workflows.compare.comparison import compare_models, measure_prediction_ms
 from wsabie.workflows.compare.comparison_table import Comparison
 from wsabie.workflows.compare.comparison_task import build_comparison_task
 from wsabie.workflows.compare.entrants import Entrant, build_entrants
@@ -132,12 +132,8 @@ def test_input_errors_are_not_skipped() -> None:
 
 def test_memory_includes_every_array_of_a_prediction(comparison: Comparison) -> None:
     model = comparison["wsabie"].model
-    assert measure_model_bytes(model) >= 4 * 20 * (18 + 6)
-    assert (
-        measure_model_bytes(comparison["nearest"].model)
-        == comparison["nearest"].model.n_bytes
-        == comparison["nearest"].n_bytes
-    )
+    assert model.n_bytes >= 4 * 20 * (18 + 6)
+    assert comparison["nearest"].model.n_bytes == comparison["nearest"].n_bytes
     assert measure_prediction_ms(model, TEST.X, repeats=1) > 0
 
 

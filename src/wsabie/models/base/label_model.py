@@ -208,6 +208,11 @@ class LabelModel(FittedModel):
         return ids[:, 0] if k is None else ids
 
     @property
+    def n_bytes(self) -> int:
+        """Bytes of every array that a prediction needs."""
+        return sum(array.nbytes for array in self.to_state().tensors.values())
+
+    @property
     def label_vectors(self) -> Float32:
         """Vectors of the labels, (n_labels, n) float32, a view; near vectors mean similar labels.
 

@@ -22,11 +22,6 @@ from wsabie.models.base.row_scaling import RowScaling, Scaling
 class ScoreRanker(LabelModel):
     """Base of models with a score per label; a subclass implements `fit` and `_compute_scores`."""
 
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of every array that a prediction needs."""
-        return int(sum(np.asarray(array).nbytes for array in self._dump_tensors().values()))
-
     def rank(self, X: Matrix, k: int = 10, *, exclude: Exclusion = None, candidates: Candidates = None) -> Ranking:
         from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, hide_labels, scan_topk, sort_topk
 

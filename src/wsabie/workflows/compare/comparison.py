@@ -86,13 +86,6 @@ def choose_tuning_metric(n_labels: int) -> str:
     return "p@10" if n_labels >= _MANY_LABELS else "MAP"
 
 
-def measure_model_bytes(model: LabelModel) -> int:
-    """Return the bytes of all arrays that a prediction needs: `n_bytes`, or else its saved tensors."""
-    if hasattr(model, "n_bytes"):
-        return int(model.n_bytes)
-    return int(sum(np.asarray(array).nbytes for array in model.to_state().tensors.values()))
-
-
 def measure_prediction_ms(model: LabelModel, X: Matrix, repeats: int = 3) -> float:
     """Return median milliseconds per row for the 10 best labels, over up to `TIMED_ROWS` rows."""
     timed_rows = X[:TIMED_ROWS]
@@ -282,7 +275,7 @@ class _ComparisonRun:
             **fitted.facts,
             "parameters": _list_parameters(fitted.model),
             "predict_ms": measure_prediction_ms(fitted.model, task.test.X),
-            "n_bytes": measure_model_bytes(fitted.model),
+            "n_bytes": fitted.model.n_bytes,
         }
         return replace(fitted, facts=facts, evaluations={"test": evaluation})
 
