@@ -5,14 +5,13 @@ import { getHeatMapUrl, getThumbnailUrl } from "../api/client";
 import type { ItemSummary } from "../api/types";
 import type { DecisionState } from "../api/client";
 import { formatCount, getFileName, formatNumber } from "../base/format";
-import { useShortcuts } from "../base/shortcuts";
 import { openDialog } from "../base/router";
 import { useStore } from "../base/store";
 import { useDebounced } from "../base/loading";
 import { EmptyState, Icon, ErrorMessage } from "../base/components";
-import { decide, overlay, undo } from "../decisions/decision-history";
+import { decide, overlay } from "../decisions/decision-history";
 import { useWritePermission } from "../decisions/write-permission";
-import { type CellProps, Grid, type KeyPress } from "../gallery/grid";
+import { type CellProps, Grid } from "../gallery/grid";
 import { useItemList } from "../gallery/item-lists";
 import { buildDecisionKey } from "../item/decision-key";
 import { areGuesses, formatSuggestion, GUESS_EXPLANATION } from "../item/guesses";
@@ -21,6 +20,7 @@ import { buildDecisions, recordDecision } from "../item/decision";
 import { collectionVersion } from "../shell/collection";
 import { countPictures, listBurst, listSiblings, requireCard, selectCards } from "./bursts";
 import type { Order } from "./page";
+import { useGridShortcuts } from "./shortcuts";
 
 const BUTTON_HEIGHT = 46;
 
@@ -57,29 +57,14 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
     .slice(0, focus + 1)
     .filter((item) => getDecision(item) === null)
     .flatMap((item) => buildDecisions(listBurst(item), label, "accepted", null));
-  const handleKey = (event: KeyPress): void => {
-    const state = ({ a: "accepted", " ": "accepted", r: "rejected", x: "rejected" } as const)[event.key];
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (state) {
+  const handleKey = useGridShortcuts({
+    decide: (state) => {
       toggleDecision(focus, state);
       moveTo(focus + 1);
-    } else if (event.key === "Enter") openDialog("item", cards[focus]?.id ?? 0);
-    else return;
-    event.preventDefault();
-  };
-  useShortcuts([
-    { keys: ["Arrows"], description: "Move", run: () => undefined },
-    { keys: ["a"], display: "a Space", description: "Accept, next", run: () => undefined },
-    { keys: ["r"], display: "r x", description: "Reject, next", run: () => undefined },
-    { keys: ["Enter"], description: "Open", run: () => undefined },
-    {
-      keys: ["A"],
-      description: "Accept all open ones up to here",
-      run: () =>
-        decide(openBefore, `“${label}” accepted for ${formatCount(openBefore.length, "picture")}`),
     },
-    { keys: ["z"], description: "Undo", run: undo },
-  ]);
+    open: () => openDialog("item", cards[focus]?.id ?? 0),
+    acceptAll: () => decide(openBefore, `“${label}” accepted for ${formatCount(openBefore.length, "picture")}`),
+  });
   if (state.error && !pages.items.length) return <ErrorMessage error={state.error} onRetry={pages.retry} />;
   if (state.isComplete && !pages.items.length) {
     return (

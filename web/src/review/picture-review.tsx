@@ -5,7 +5,6 @@ import { getHeatMapUrl, getThumbnailUrl } from "../api/client";
 import type { ItemSummary, ItemDetails } from "../api/types";
 import type { DecisionState } from "../api/client";
 import { formatCount, getFileName, formatNumber } from "../base/format";
-import { useShortcuts } from "../base/shortcuts";
 import { LabelInput } from "../base/label-input";
 import { updateSearchParams, openDialog, useSearchParams } from "../base/router";
 import { useStore } from "../base/store";
@@ -23,6 +22,7 @@ import { collectionVersion } from "../shell/collection";
 import { notify } from "../base/notifications";
 import { countPictures, describeProgress, findCard, listBurst, listSiblings, requireCard, selectCards } from "./bursts";
 import type { Order } from "./page";
+import { usePictureShortcuts } from "./shortcuts";
 
 const PREFETCH_COUNT = 4;
 
@@ -180,33 +180,20 @@ function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDe
     );
     onNext();
   };
-  const digits = Array.from({ length: 9 }, (_, i) => String(i + 1));
-  useShortcuts([
-    { keys: digits, display: "1 … 9", description: "Accept that label", run: (e) => toggleDecision(readDigit(e) - 1, "accepted") },
-    {
-      keys: digits.map((d) => `Shift+${d}`),
-      display: "Shift 1 … 9",
-      description: "Reject that label",
-      run: (e) => toggleDecision(readDigit(e) - 1, "rejected"),
+  usePictureShortcuts({
+    decideAt: toggleDecision,
+    decide: (state) => toggleDecision(position, state),
+    step: (offset) => moveTo(position + offset),
+    rejectOpen,
+    showNext: onNext,
+    showPrevious: onBack,
+    addLabel: () => field.current?.querySelector("input")?.focus(),
+    toggleHeatMap: () => {
+      setIsPinned(!isPinned);
+      onHighlight(isPinned ? null : (rows[position]?.label ?? null));
     },
-    { keys: ["ArrowDown", "j"], display: "↓ j", description: "Next label", run: () => moveTo(position + 1) },
-    { keys: ["ArrowUp", "k"], display: "↑ k", description: "Label before", run: () => moveTo(position - 1) },
-    { keys: ["a", "Enter"], description: "Accept the marked label", run: () => toggleDecision(position, "accepted") },
-    { keys: ["r", "x"], description: "Reject the marked label", run: () => toggleDecision(position, "rejected") },
-    { keys: ["e"], description: "Reject what is open, next picture", run: rejectOpen },
-    { keys: ["ArrowRight", "n", " "], display: "→ n Space", description: "Next picture; what is open stays open", run: onNext },
-    { keys: ["ArrowLeft", "p"], display: "← p", description: "Picture before", run: onBack },
-    { keys: ["t", "+"], description: "Add a label", run: () => field.current?.querySelector("input")?.focus() },
-    {
-      keys: ["h"],
-      description: "Show where the marked label is seen",
-      run: () => {
-        setIsPinned(!isPinned);
-        onHighlight(isPinned ? null : (rows[position]?.label ?? null));
-      },
-    },
-    { keys: ["z"], description: "Undo", run: onUndo },
-  ]);
+    undo: onUndo,
+  });
   return (
     <div className="review-side">
       <ul className="rows" aria-label="Labels">
@@ -245,10 +232,6 @@ function LabelDecisions({ detail, onHighlight, onNext, onBack, onUndo }: LabelDe
       </div>
     </div>
   );
-}
-
-function readDigit(event: KeyboardEvent): number {
-  return Number(event.code.slice(-1));
 }
 
 /** Put rows with a suggestion first; they keep their place after a decision. */
