@@ -121,7 +121,7 @@ def measure(photos: Path, labels: dict[str, str], *, by_file: bool) -> dict[str,
     right = np.array([labels[path.removeprefix("new-")] == name for path, _, name, _ in rows])
     probabilities = np.array([row.probability for row in rows])
     first = {row.path: is_right for row, is_right in zip(rows, right, strict=True)}  # the last is the most probable
-    figures = {"held out": result.figures["items"], "reported p@1": result.figures["now"]["p@1"]}
+    figures = {"held out": result.figures["items"], "reported p@1": result.figures["metrics"]["p@1"]}
     figures["new p@1"] = np.mean(list(first.values()))
     figures[f"reported precision from {SHOWN}"] = judged.right[judged.probabilities >= SHOWN].mean()
     figures[f"new precision from {SHOWN}"] = right[probabilities >= SHOWN].mean()

@@ -40,7 +40,7 @@ def replayed(collection: Collection) -> dict[str, dict[int, Any]]:
     rows: dict[str, dict[int, Any]] = {name: {} for name in JOURNALED_TABLES}
     c = tables.changes.c
     with begin_read(collection.engine) as connection:
-        query = select(c.table, c.row, c.before, c.after).order_by(c.id)
+        query = select(c.table, c.row, c.old_row, c.new_row).order_by(c.id)
         for table, row_id, old_row, new_row in connection.execute(query):
             if table == "tag_sources":
                 rows[table].setdefault(row_id, old_row)

@@ -146,7 +146,7 @@ def test_model_is_trained_compared_and_rolled_back(folder: Path) -> None:
         older, newer = compared["result"]["models"]
         assert (older["model"], newer["model"], older["difference"], newer["verdict"]) == (1, 2, None, "alike")
         assert compared["result"]["items"] >= 5
-        assert newer["figures"] == service.get("/api/v1/models/2").json()["figures"]["now"]
+        assert newer["figures"] == service.get("/api/v1/models/2").json()["figures"]["metrics"]
         back = service.get("/api/v1/models").json()["rollback"]
         assert back["model"] == 1
         assert service.post("/api/v1/undo", json={"entry": back["entry"]}).status_code == 200

@@ -117,7 +117,7 @@ function facts(): unknown {
     accepted: 41_233 + decided.size,
     rejected: 512,
     suggestions: 188_020,
-    model: { id: 3, created_at: "2026-11-20T10:00:00Z", method: "corrections", facts: {}, figures: { now: { MAP: 0.412, "p@1": 0.58 }, before: { MAP: 0.39, "p@1": 0.55 } } },
+    model: { id: 3, created_at: "2026-11-20T10:00:00Z", method: "corrections", facts: {}, figures: { metrics: { MAP: 0.412, "p@1": 0.58 }, previous_metrics: { MAP: 0.39, "p@1": 0.55 } } },
     thresholds: [
       { precision: 0.99, probability: null },
       { precision: 0.95, probability: 0.91 },
@@ -181,7 +181,7 @@ function models(): { models: { id: number }[] } & Record<string, unknown> {
   const model = (id: number, parent: number | null): { id: number } & Record<string, unknown> => ({
     id, parent, created_at: `2026-11-${10 + id}T10:00:00Z`, method: parent ? "corrections" : "full", in_use: id === 3, is_available: true,
     facts: { items: 40_000, labels: 24, features: "colour,hog", best_epoch: 18 },
-    figures: { items: 7_000, now: { MAP: 0.37 + id / 100, "p@1": 0.55, "p@5": 0.31 }, before: null },
+    figures: { items: 7_000, metrics: { MAP: 0.37 + id / 100, "p@1": 0.55, "p@5": 0.31 }, previous_metrics: null },
   });
   const outlook = { decisions: 33, method: "corrections", reason: "31 items have new decisions since model 3" };
   return { models: [model(3, 2), model(2, null)], removed: [1], rollback: { entry: 1, model: 2 }, forecast: outlook, encoders: ["lite0", "dinov2-small"] };

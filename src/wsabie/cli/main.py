@@ -58,11 +58,7 @@ _Usage: Any = typer.BadParameter.__base__  # of click, or of the copy that typer
 
 
 class _Application(GroupedCommands):
-    """Commands of the program, with clearer usage errors.
-
-    The message of a wrong choice loses the name of its exception. The message about an unknown option tells how to give
-    a word that begins with a hyphen.
-    """
+    """Commands of the program, with clearer usage errors."""
 
     order = tuple(chain(*_COMMANDS.values()))
 

@@ -146,36 +146,16 @@ class RoundReport(NamedTuple):
 
 @dataclass
 class _WorkerState:
-    """State of a worker.
+    """State of a worker."""
 
-    Attributes
-    ----------
-    training : list of int
-        Parts that it is to train, in order.
-    trained : list of (int, EpochTotals)
-        Parts whose steps it has not given.
-    n_requested : int or None
-        Number of `trained` and `training` parts in the requested steps; None without a request.
-    is_finished : bool
-        No more parts are assigned in this round.
-    is_late : bool
-        It has not given the steps of the round before.
-    next_part : int or None
-        Part that it reads meanwhile.
-    last_answer : float
-        Time of its last answer, or of its first request after a pause.
-    version : int
-        Version of the tables that it has taken.
-    """
-
-    last_answer: float
-    version: int
-    training: list[int] = field(default_factory=list)
-    trained: list[tuple[int, EpochTotals]] = field(default_factory=list)
-    n_requested: int | None = None
-    is_finished: bool = False
-    is_late: bool = False
-    next_part: int | None = None
+    last_answer: float  # time of it, or of the first request after a pause
+    version: int  # of the tables that it has taken
+    training: list[int] = field(default_factory=list)  # parts, in order
+    trained: list[tuple[int, EpochTotals]] = field(default_factory=list)  # parts whose steps it has not given
+    n_requested: int | None = None  # `trained` and `training` parts in the requested steps; None without a request
+    is_finished: bool = False  # no more parts are assigned in this round
+    is_late: bool = False  # it has not given the steps of the round before
+    next_part: int | None = None  # that it reads meanwhile
 
     @property
     def is_idle(self) -> bool:
@@ -376,11 +356,9 @@ class AveragingRounds:
     # ---- the round
 
     def _is_round_over(self) -> bool:
-        """Return whether all workers have given their steps, or the others are late or lost.
-
-        A worker that was late before is not waited for once others have given: it may be lost, which shows only after
-        seconds.
-        """
+        """Return whether all workers have given their steps, or the others are late or lost."""
+        # a worker that was late before is not waited for once others have given: it may be lost, which shows
+        # only after seconds
         missing = [state for state in self.workers.values() if not state.is_finished or state.n_requested is not None]
         if not missing:
             return True

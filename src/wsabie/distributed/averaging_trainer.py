@@ -246,15 +246,8 @@ class RayFleet:
         return self._ray.wait(refs, num_returns=len(refs), timeout=0)[0] if refs else []
 
     def _fetch_answer(self, name: str, ref: "ObjectRef", *, is_starting: bool = False) -> Any:
-        """Return the answer of a worker, or _LOST.
-
-        Raises
-        ------
-        InputError
-            The input is wrong. While other workers train, only if the error arose in training.
-        RayTaskError
-            Another error at the only node.
-        """
+        """Return the answer of a worker, or _LOST; raise errors of the input, and any error at the only node."""
+        # while other workers train, an InputError is raised only if it arose in training
         from ray.exceptions import RayError, RayTaskError
 
         try:

@@ -395,10 +395,8 @@ def _unpack_job(job: Any, missing_folder: Path | None = None) -> Any:
 
 
 def _refuse_relative(value_to_send: object, folder: Path) -> None:
-    """Raise InputError for a relative path whose folder is missing on this node.
-
-    The path would name another file or none, and pictures would count as broken. The pickler visits every value.
-    """
+    """Raise InputError for a relative path whose folder is missing on this node."""
+    # the path would name another file or none, and pictures would count as broken; the pickler visits every value
     import ray
 
     class PathChecker(ray.cloudpickle.CloudPickler):  # type: ignore[misc]

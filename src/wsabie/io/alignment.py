@@ -206,11 +206,9 @@ def _check_extractor(rows: FeatureTable, extractor_fingerprint: str | None) -> N
 
 
 def _align_width(rows: FeatureTable, n_features: int | None, is_fixed: bool) -> tuple[FeatureTable, int]:
-    """Fit rows without feature names to a width; return them and the count of dropped values.
-
-    Where nothing says how many features there are, missing numbers belong to features that no row has, and
-    higher ones to features that training has not seen; an extractor says it.
-    """
+    """Fit rows without feature names to a width; return them and the count of dropped values."""
+    # unless an extractor says how many features there are, missing numbers belong to features that no row has,
+    # and higher ones to features that training has not seen
     from scipy.sparse import csr_matrix
 
     X, width = rows.X, rows.X.shape[1]

@@ -92,10 +92,9 @@ class _Leaf(CPUDispatcher):  # type: ignore[misc]
 
 
 class _CachedEntry(CPUDispatcher):  # type: ignore[misc]
-    """Entry point that one process at a time compiles: the others wait, then load what it saved.
+    """Entry point that one process at a time compiles: the others wait, then load what it saved."""
 
-    Without the lock each process would compile it, and of two that save at once numba's index keeps one.
-    """
+    # without the lock each process would compile it, and of two that save at once numba's index keeps one
 
     def compile(self, signature: Any) -> Any:
         with ExitStack() as stack:

@@ -219,13 +219,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
     # ---- for subclasses
 
     def _collect_targets(self, targets_: Matrix) -> tuple[Float32, Int64]:
-        """Return vectors and numbers of the rows' labels; set the terms, and add labels without rows.
-
-        Raises
-        ------
-        InputError
-            No label of a row has a vector.
-        """
+        """Return vectors and numbers of the rows' labels; set the terms, and add labels without rows."""
         self.vocabulary_.add(name for name in dict.fromkeys(self.labels) if name not in self.vocabulary_)
         labels = list(self.vocabulary_)
         targets = self.compute_targets(labels)

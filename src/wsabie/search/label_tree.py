@@ -294,11 +294,9 @@ class LabelTree(label_index.LabelSearchIndex):
             beam *= 2
 
     def _descend(self, query: Float32, beam: int) -> Int64:
-        """Return the labels of the leaves that a query reaches.
-
-        Training never compares children of different nodes, so a path is ranked by how far its nodes fall behind their
-        best siblings.
-        """
+        """Return the labels of the leaves that a query reaches."""
+        # training never compares children of different nodes, so a path is ranked by how far its nodes fall
+        # behind their best siblings
         shape = self.shape
         nodes, gaps = np.zeros(1, np.int64), np.zeros(1, np.float32)
         leaf_parts, gap_parts = list[Int64](), list[Float32]()

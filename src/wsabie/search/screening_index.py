@@ -200,10 +200,8 @@ class ScreeningIndex(label_index.LabelSearchIndex):
         return self._codes._replace(offsets=offsets)
 
     def _screen_candidates(self, codes: topk.ByteCodes, queries: topk.ByteQueries, k: int, n_spans: int) -> Int64:
-        """Return the labels that may be among the k best of each query, (n, width), padded with -1.
-
-        A row of -1 alone had too many candidates.
-        """
+        """Return the labels that may be among the k best of each query, (n, width), padded with -1."""
+        # a row of -1 alone had too many candidates
         n, n_blocks = len(queries.words), len(codes.largest)
         edges = np.linspace(0, n_blocks, n_spans + 1).astype(int).tolist()
         candidates = [topk.allocate_candidates(n, k, _compute_room(k)) for _ in range(n_spans)]

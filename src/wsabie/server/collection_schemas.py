@@ -135,7 +135,7 @@ class ModelFigures(ResponseModel):
     model_config = ConfigDict(extra="allow")
 
     items: int = 0
-    now: dict[str, float] | None = None
+    metrics: dict[str, float] | None = None
 
 
 class ModelSummary(ResponseModel):

@@ -64,24 +64,13 @@ def fit_logistic_heads(
 
 
 class _LabelBlock:
-    """Newton's method for some labels that share the passes over the rows.
-
-    Attributes
-    ----------
-    rows : (n, n_features + 1) float32
-        With a constant feature.
-    signs : (n, n_labels) float32
-        1 for a label of the row, else -1.
-    weights : (n_features + 1, n_labels) float32
-    margins : (n, n_labels) float32
-        Scores times signs.
-    """
+    """Newton's method for some labels that share the passes over the rows."""
 
     def __init__(self, rows: Float32, is_positive: Bool, C: float) -> None:
-        self.rows, self.C = rows, np.float32(C)
+        self.rows, self.C = rows, np.float32(C)  # the last feature is constant
         self.signs = np.where(is_positive, np.float32(1), np.float32(-1))
         self.weights = np.zeros((rows.shape[1], is_positive.shape[1]), np.float32)
-        self.margins = np.zeros(is_positive.shape, np.float32)
+        self.margins = np.zeros(is_positive.shape, np.float32)  # scores times signs
 
     def fit(self, max_iter: int) -> Bool:
         """Set the weights; return True for labels that have converged."""

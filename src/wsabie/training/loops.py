@@ -195,10 +195,8 @@ def _count_pairs_before(block: RowBlock, order: Int64) -> Int64:
 
 
 def _cut_blocks(pair_starts: Int64, allow_double: bool) -> Int64:
-    """Cut the order into blocks of PAIRS_PER_BLOCK pairs, or of twice as many if there are many blocks.
-
-    A thread brings the table into its cache once a block; with few blocks, larger ones would learn less.
-    """
+    """Cut the order into blocks of PAIRS_PER_BLOCK pairs, or of twice as many if there are many blocks."""
+    # a thread brings the table into its cache once a block; with few blocks, larger ones would learn less
     n_blocks = max(1, -(-int(pair_starts[-1]) // PAIRS_PER_BLOCK))
     if allow_double and n_blocks >= _MANY_BLOCKS:
         n_blocks = -(-n_blocks // 2)

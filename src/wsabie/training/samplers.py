@@ -244,11 +244,9 @@ class AdaptiveNegativeSampler(NegativeSampler):
 
 
 def _find_extremes(columns: Float32, k: int) -> tuple[Array, Array]:
-    """Return the positions of the k highest and the k lowest values of each row, outermost first.
-
-    Both follow one order, in which ties are sorted by position. Values and positions are sorted as one integer, for
-    which NumPy has vector instructions.
-    """
+    """Return the positions of the k highest and the k lowest values of each row, outermost first."""
+    # ties are sorted by position; values and positions are sorted as one integer, for which NumPy has vector
+    # instructions
     n = columns.shape[1]
     bits = (columns + np.float32(0)).view(np.int32)  # no -0
     falling = np.where(bits < 0, bits, ~bits ^ np.int32(-(2**31))).view(np.uint32)

@@ -118,11 +118,9 @@ class Quadruplets:
         return QuadrupletBatch(objects, self.relations[relation_ids, 0], parts, self.relations[relation_ids, 1])
 
     def _sample_pictures(self, relation_ids: Int64, rng: np.random.Generator) -> tuple[Int64, Int64]:
-        """Draw a picture of the object and one of the part for each relation.
-
-        A pair of one picture with itself is drawn again. That is at most every second pair, because one of the two
-        labels has two pictures or more, so that there are about log2(n) rounds.
-        """
+        """Draw a picture of the object and one of the part for each relation."""
+        # a pair of one picture with itself is drawn again: at most every second one, as one of the labels has
+        # two pictures or more, so that there are about log2(n) rounds
         objects, parts = (self._sample_picture(self.relations[relation_ids, side], rng) for side in (0, 1))
         collisions = np.flatnonzero(objects == parts)
         while len(collisions):

@@ -224,11 +224,9 @@ def _encode_letters(names: list[str], n: int) -> UInt64:
 
 
 def _measure_distances(first_names: list[str], second_names: list[str]) -> Int64:
-    """Return the Damerau-Levenshtein distances of pairs of names, up to 2; 3 means more.
-
-    The table of the recursion is filled for all pairs at once, two cells to either side of its diagonal, between
-    borders that hold 3.
-    """
+    """Return the Damerau-Levenshtein distances of pairs of names, up to 2; 3 means more."""
+    # the table of the recursion is filled for all pairs at once, two cells to either side of its diagonal,
+    # between borders that hold 3
     m = len(first_names)
     if not m:
         return np.empty(0, np.int64)

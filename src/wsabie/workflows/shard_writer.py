@@ -286,11 +286,9 @@ def _compute_fingerprint(stream: RowStream, options: ShardOptions) -> str:
 
 
 def _prepare_work(out: Path, work: Path, digest: str, source: Path, options: ShardOptions) -> None:
-    """Create the work folder, and refuse one of other work, or shards without either.
-
-    If the source has changed, as when a bad row was corrected, unfinished work is removed unless a part of it is
-    finished.
-    """
+    """Create the work folder, and refuse one of other work, or shards without either."""
+    # if the source has changed, as when a bad row was corrected, unfinished work is removed unless a part of it
+    # is finished
     names = {"source": format_path(source), "path": format_path(source.resolve())}
     work_facts = {"digest": digest, **names, "options": list(astuple(options))}
     unfinished = _read_work_facts(work / shard_folder.WORK)

@@ -84,7 +84,7 @@ def test_collection_switches_to_the_network_and_keeps_it(cli, pictures, tmp_path
     second = cli("collection", "train", photos, "--features", "lite0", "--accept-worse", *quick)
     assert second.code == 0, second.err
     assert (second.json["method"], second.json["facts"]["features"]) == ("full", "lite0")
-    assert {*second.json["figures"]["before"]} == {*second.json["figures"]["now"]}
+    assert {*second.json["figures"]["previous_metrics"]} == {*second.json["figures"]["metrics"]}
     status = cli("collection", "status", photos, "--json").json
     assert status["annotations"] == decisions
     assert status["suggestions"] > 0

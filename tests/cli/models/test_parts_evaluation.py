@@ -84,7 +84,7 @@ def test_every_possible_relation_is_on_every_side(cli: Any, drawings: Path, tmp_
     assert result.code == 0, result.err
     relations = [tuple(line.split("\t")) for line in (out / "relations.tsv").read_text().splitlines()[1:]]
     report = result.json["relations"]
-    assert (report["kept"], report["file"]) == (len(relations), str(out / "relations.tsv"))
+    assert (report["n_relations"], report["file"]) == (len(relations), str(out / "relations.tsv"))
     reasons = {(drop["object"], drop["part"]): drop["reason"] for drop in report["dropped"]}
     assert {*relations, *reasons} == set(RELATIONS)
     assert ("face", "eye") in relations
@@ -110,10 +110,10 @@ def test_split_by_relation_keeps_relations_on_every_side(cli: Any, rows: Path, t
     rows.write_text("\n".join(["93 9 4", *lines[1:], *(f"3 {k}:1 {k + 1}:2" for k in range(3))]) + "\n")
     relations = write_pairs(tmp_path / "parts.tsv", ("0", "3"), ("3", "3"))
     report = cli("split", rows, "--relations", relations, "--out", tmp_path / "sides", "--json").json
-    assert report["relations"]["kept"] == 1
+    assert report["relations"]["n_relations"] == 1
     assert report["relations"]["dropped"][0]["reason"] == "a label is not part of itself"
     near = cli("split", rows, "--relations", relations, "--out", tmp_path / "near", "--drop-near", 0.99, "--json").json
-    assert near["relations"]["kept"] == 0  # equal rows leave the later sides, and what is left is counted again
+    assert near["relations"]["n_relations"] == 0  # equal rows leave the later sides, and what is left is counted again
     assert "too near those of an earlier side" in near["relations"]["dropped"][-1]["reason"]
 
 

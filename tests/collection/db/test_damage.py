@@ -58,7 +58,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
             model = {"folder": "x", "created_at": "2026-01-01", "method": "full", "last_entry_id": 1, "in_use": True}
             curve = [{"epoch": 1, "loss": 0.5, "MAP": 0.5}]
             facts = {"items": 8, "labels": 2, "features": "colour", "curve": curve, "rejection_reason": ""}
-            figures = {"items": 8, "labels": 2, "now": FIGURES, "before": None, "difference": None}
+            figures = {"items": 8, "labels": 2, "metrics": FIGURES, "previous_metrics": None, "difference": None}
             connection.execute(insert(tables.models).values(**model, facts=facts, figures=figures))
         tag_items(collection, [1, 2, 3], accept=["zebra", "horse", "sea"], by="eve")
         tag_items(collection, [4], reject=["sea"], by="eve")
@@ -172,8 +172,8 @@ def write_damage_statement(kind: str, file: sqlite3.Connection, chance: random.R
         return f'UPDATE {table.name} SET "{column}" = {chance.choice(VALUES)}{row_clause}', ()
     if kind == "document":
         name, column = chance.choice(
-            [("roots", "options"), ("models", "facts"), ("models", "figures"), ("changes", "before"),
-             ("changes", "after"), ("jobs", "options")]
+            [("roots", "options"), ("models", "facts"), ("models", "figures"), ("changes", "old_row"),
+             ("changes", "new_row"), ("jobs", "options")]
         )  # fmt: skip
         query = f'SELECT id, "{column}" FROM {name} WHERE "{column}" IS NOT NULL ORDER BY id'
         number, text = chance.choice(file.execute(query).fetchall())
@@ -220,7 +220,7 @@ def loosen(file: sqlite3.Connection) -> None:
         ('UPDATE models SET facts = \'{"seconds": "x"}\'', "row 1 of models: facts is damaged at seconds: expected"),
         ("UPDATE models SET figures = '[1,'", "row 1 of models: figures is not JSON"),
         ("UPDATE labels SET name = CAST(x'ff41' AS TEXT) WHERE id = 2", "row 2 of labels: name is not UTF-8"),
-        ("UPDATE changes SET after = '{\"id\": 99}' WHERE id = 2", "row 2 of changes: it holds another row"),
+        ("UPDATE changes SET new_row = '{\"id\": 99}' WHERE id = 2", "row 2 of changes: it holds another row"),
         ("UPDATE labels SET parent_id = id WHERE id = 1", "row 1 of labels: parent_id leads back to it"),
         ("UPDATE suggestions SET score = 'x'", "row 1, 7, 1 of suggestions: score is not a number"),
         ("UPDATE items SET state = 'lost' WHERE id = 3", "row 3 of items: it is not true that state IN ('present'"),

@@ -53,7 +53,7 @@ def test_full_disk_keeps_the_model_in_use(
                 train_collection_model(collection, full=True, **OPTIONS)
         assert in_use(collection) == 1
         assert len(model_registry.list_models(collection)) == 1
-    assert train_collection_model(collection, full=True, **OPTIONS).figures["before"] is not None
+    assert train_collection_model(collection, full=True, **OPTIONS).figures["previous_metrics"] is not None
     assert_swept(collection)
 
 

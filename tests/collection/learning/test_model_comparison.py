@@ -147,7 +147,7 @@ def test_comparison_repeats_the_metrics_of_training(
     comparison = compare_models(collection, [1, 2])
     older, newer = comparison.models
     assert (comparison.items, comparison.labels) == (second.figures["items"], second.figures["labels"])
-    assert (older.figures, newer.figures) == (second.figures["before"], second.figures["now"])
+    assert (older.figures, newer.figures) == (second.figures["previous_metrics"], second.figures["metrics"])
     assert bool(second.figures["optimism"]) == is_cross_fitted
     assert newer.difference is not None
     assert vars(newer.difference["MAP"]) == second.figures["difference"]["MAP"]
@@ -198,7 +198,7 @@ def test_comparison_excludes_items_that_a_model_was_trained_on(tagged: tuple[Col
     )
     tag(collection, {item: [rows_by_item[item]["kind"]] for item in low[:2]}, None)
     third = train_collection_model(collection, full=True, **OPTIONS)
-    assert third.figures["before"] is None or third.figures["items"] < 5
+    assert third.figures["previous_metrics"] is None or third.figures["items"] < 5
     with pytest.raises(InputError, match="no item with a tag was held out from all of these models"):
         compare_models(collection, [1, 3])
 
@@ -220,7 +220,7 @@ def test_models_with_other_extractors_or_lost_rows_are_compared(tagged: tuple[Co
     collection, _ = tagged
     train_collection_model(collection, **OPTIONS)
     second = train_collection_model(collection, **OPTIONS | {"features": "hog", "even_if_worse": True})
-    assert second.figures["before"] is not None  # each by its own rows
+    assert second.figures["previous_metrics"] is not None  # each by its own rows
     comparison = compare_models(collection, [1, 2])
     fact = "the models have different feature extractors: model 1 by colour, model 2 by hog"
     assert comparison.notes == (fact, OPTIMISM_NOTE)
@@ -307,7 +307,7 @@ def test_learning_curve_holds_every_epoch(tagged: tuple[Collection, Rows]) -> No
     assert first.facts["curve"] == points
     assert [point["epoch"] for point in points] == list(range(1, 9))
     best = max(points, key=lambda point: point["MAP"])
-    assert (first.facts["best_epoch"], first.figures["now"]["MAP"]) == (
+    assert (first.facts["best_epoch"], first.figures["metrics"]["MAP"]) == (
         best["epoch"],
         pytest.approx(best["MAP"], abs=1e-5),
     )

@@ -334,7 +334,7 @@ def test_learning_commands_train_apply_and_roll_back(tmp_path: Path, database: s
     folder = tmp_path / "emoji"
     options = ("--features", "colour", "--threads", 1, "--by", "eve")
     first = run_json("train", folder, *options)
-    assert (first["method"], first["model"], first["figures"]["before"]) == ("full", 1, None)
+    assert (first["method"], first["model"], first["figures"]["previous_metrics"]) == ("full", 1, None)
     result = CliRunner().invoke(app, ["collection", "train", str(folder), "--from-scratch", "--threads", "1"])
     assert (result.exit_code, "from scratch (as asked)" in result.stdout) == (0, True)
     assert "before" in result.stdout

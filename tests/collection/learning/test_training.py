@@ -35,17 +35,17 @@ from wsabie.search.approximate_index import ApproximateIndex
 def test_first_model_is_corrected_and_undone(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
     first = train_collection_model(collection, **OPTIONS)
-    assert (first.method, first.figures["before"], in_use(collection)) == ("full", None, first.model)
+    assert (first.method, first.figures["previous_metrics"], in_use(collection)) == ("full", None, first.model)
     assert first.inference is not None
     assert first.inference.items == 80
-    assert first.figures["now"]["MAP"] > 0.4  # four kinds
+    assert first.figures["metrics"]["MAP"] > 0.4  # four kinds
     assert set(suggested(collection)) == set(rows_by_item)
     assert train_collection_model(collection, **OPTIONS).method == "nothing"
     reviewed_items = [item for item in rows_by_item if item % 2 == 0][:8]
     tag(collection, {item: [rows_by_item[item]["kind"], "seen"] for item in reviewed_items})
     second = train_collection_model(collection, **OPTIONS)
     assert (second.method, second.facts["labels"]) == ("corrections", 5)  # a label that the first one lacks
-    assert second.figures["before"] is not None
+    assert second.figures["previous_metrics"] is not None
     assert [shelved.parent for shelved in model_registry.list_models(collection)] == [first.model, None]
     assert read_history(collection.engine)[0].summary == f"model {second.model} in use, learned from corrections"
     suggestions_before = suggested(collection)
@@ -87,14 +87,14 @@ def test_the_choice_of_the_epoch_does_not_flatter_the_figures(
         seen |= chosen_by
     assert seen == holdout
     means, sizes = zip(*figures, strict=True)
-    assert result.figures["now"]["p@1"] == pytest.approx(np.average(means, weights=sizes), abs=1e-5)
+    assert result.figures["metrics"]["p@1"] == pytest.approx(np.average(means, weights=sizes), abs=1e-5)
 
 
 def test_both_models_are_evaluated_on_the_same_items(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, rows_by_item = tagged
     first = train_collection_model(collection, **OPTIONS)
     again = train_collection_model(collection, full=True, **OPTIONS)  # the same data, seed and settings: the same model
-    assert again.figures["before"] == again.figures["now"] == first.figures["now"]
+    assert again.figures["previous_metrics"] == again.figures["metrics"] == first.figures["metrics"]
     tag(collection, {item: [row["kind"]] for item, row in rows_by_item.items()})
     with begin_read(collection.engine) as connection:
         examples = read_examples(connection)

@@ -185,7 +185,7 @@ def test_a_trained_model_replaces_it_and_free_words_go_on(collection: Collection
     assert (forecast.method, forecast.reason) == ("full", f"model {first.model} knows only the names of labels")
     trained = train_collection_model(collection, by="eve", features="colour", epochs=1, dim=4, threads=1)
     assert trained.is_in_use
-    assert trained.figures["before"] is None
+    assert trained.figures["previous_metrics"] is None
     assert trained.model == load_model_in_use(collection).id != first.model
     (group,) = search_items(collection, "flying insect", 1).groups
     assert animals[group.hits[0].item] == "butterfly"

@@ -1445,7 +1445,7 @@ export interface components {
         ModelFigures: {
             /** @default 0 */
             items: number;
-            now: {
+            metrics: {
                 [key: string]: number;
             } | null;
         } & {

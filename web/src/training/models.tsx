@@ -90,7 +90,7 @@ function ModelLine({ model, isShown, isSelected, isFull, isSingle, canWrite, onS
         {facts.rejection_reason && <small>Not put into use: {facts.rejection_reason}.</small>}
       </p>
       <dl className="model-figures">
-        {Object.entries(figures.now ?? {}).map(([figure, value]) => (
+        {Object.entries(figures.metrics ?? {}).map(([figure, value]) => (
           <div key={figure}>
             <dt>{figure}</dt>
             <dd>{value.toFixed(3)}</dd>

@@ -84,7 +84,7 @@ def _list(collection: "Collection", names: Sequence[str], options: LabelActionOp
         lines.append([label.name, label.items, label.rejected, accuracy, label.language, label.parent, synonyms])
     title = f"{collection.folder}: {format_count(page.total, 'label')}"
     title += f", {len(lines):,} shown" if len(lines) < page.total else ""
-    show_table(title, ["label", "items", "rejected", "suggestions right", "language", "below", "also"], lines)
+    show_table(title, ["label", "items", "rejected", "suggestions right", "language", "parent", "synonyms"], lines)
 
 
 def _show(collection: "Collection", names: Sequence[str], options: LabelActionOptions) -> Report:
@@ -104,13 +104,13 @@ def _show(collection: "Collection", names: Sequence[str], options: LabelActionOp
     rows = {
         "language": label.language,
         "meaning": label.wordnet,
-        "also": ", ".join(synonyms),
-        "above": ", ".join(parent.name for parent in label.ancestors),
-        "below": ", ".join(child.name for child in label.child_labels),
+        "synonyms": ", ".join(synonyms),
+        "ancestors": ", ".join(parent.name for parent in label.ancestors),
+        "child labels": ", ".join(child.name for child in label.child_labels),
         "kept apart from": ", ".join(excluded.name for excluded in label.merge_exclusions),
         "items": f"{label.items:,}, {label.rejected:,} rejected, {label.open_suggestions:,} suggested",
         "suggestions right": ", ".join(accuracies),
-        "near": ", ".join(f"{near.name} {cosine:.2f}" for near, cosine in neighbours),
+        "nearest": ", ".join(f"{near.name} {cosine:.2f}" for near, cosine in neighbours),
     }
     show_table(label.name, ["", ""], [[name, value] for name, value in rows.items() if value])
 
@@ -181,7 +181,7 @@ def _fill(collection: "Collection", names: Sequence[str], options: LabelActionOp
         yield {"plan": entries}
         lines = [[e.label, e.wordnet, e.language, e.parent, ", ".join(e.synonyms)] for e in entries]
         title = f"{collection.folder}: {format_count(len(entries), 'label')} would get"
-        show_table(title, ["label", "meaning", "language", "below", "also"], lines)
+        show_table(title, ["label", "meaning", "language", "parent", "synonyms"], lines)
         return
     result = enrich_labels(collection, graph, options.resolve_author(), table=concept_table)
     yield result._asdict()

@@ -69,7 +69,7 @@ def _show_models(folder: Path, collection: "Collection", switch: "ModelSwitch | 
         return
     rows = []
     for m in records:
-        figures, n_items = format_figures(m.figures.get("now")), m.figures.get("items", 0)
+        figures, n_items = format_figures(m.figures.get("metrics")), m.figures.get("items", 0)
         rows.append([str(m.id), format_time(m.created_at)[:16], _format_method(m), *figures, n_items, _format_state(m)])
     title = f"{folder}: {format_count(len(rows), 'model')}, judged on items that were held out"
     show_table(title, ["model", "made (UTC)", "how", *FIGURES, "items", ""], rows)
@@ -87,7 +87,7 @@ def _show_model(model: "ModelRecord", folder: Path) -> None:
         out.print(f"other files: wsabie annotate {quote_path(folder / model.folder)} FILES", soft_wrap=True)
     if model.rejection_reason:
         print_note(f"not put into use: {model.rejection_reason}")
-    if figures.get("now"):
+    if figures.get("metrics"):
         show_figures(figures)
     curve, best = facts.get("curve", []), facts.get("best_epoch")
     if curve:

@@ -80,7 +80,8 @@ def show_backups(title: str, backups: "list[Backup]") -> None:
 
 def show_figures(figures: JsonObject) -> None:
     """Show the figures of a model and of the previous one, and their difference."""
-    rows = [[name, *format_figures(figures[name])] for name in ("now", "before") if figures[name]]
+    titles = {"metrics": "this model", "previous_metrics": "previous model"}
+    rows = [[title, *format_figures(figures[key])] for key, title in titles.items() if figures[key]]
     difference = figures.get("difference")
     if difference:
         for title, bound in (("difference", "mean"), ("95 % from", "low"), ("95 % to", "high")):

@@ -199,7 +199,7 @@ def _write_relations(relation_split: "RelationSplit", folder: Path) -> JsonObjec
         count = format_count(len(rejects), "relation is", "relations are")
         print_note(f"{count} not on every side, such as {pair}: {why} (all listed in {folder / DROPPED_FILE})")
     dropped = [{"object": pair[0], "part": pair[1], "reason": reason} for pair, reason in relation_split.dropped]
-    return {"file": folder / RELATIONS_FILE, "kept": len(relation_split.relations), "dropped": dropped}
+    return {"file": folder / RELATIONS_FILE, "n_relations": len(relation_split.relations), "dropped": dropped}
 
 
 def _split_labels(options: SplitOptions, files: dict[str, Path]) -> Report:

@@ -176,7 +176,7 @@ def find_changed_items(connection: Connection, entry: int, at_most: int) -> set[
     None if more than `at_most` decisions changed.
     """
     since = (changes.c.entry_id > entry) & (changes.c.table == annotations.name)
-    rows = connection.execute(select(changes.c.before, changes.c.after).where(since).limit(at_most + 1)).all()
+    rows = connection.execute(select(changes.c.old_row, changes.c.new_row).where(since).limit(at_most + 1)).all()
     if len(rows) > at_most:
         return None
     return {row["item_id"] for pair in rows for row in pair if row is not None}

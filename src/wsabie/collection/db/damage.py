@@ -73,8 +73,8 @@ class _ModelFacts(TypedDict, total=False):
 class _ModelFigures(TypedDict, total=False):
     items: int
     labels: int
-    now: _Figures | None
-    before: _Figures | None
+    metrics: _Figures | None
+    previous_metrics: _Figures | None
     difference: _Gaps | None
 
 
@@ -166,7 +166,7 @@ def _find_change_fault(change: JsonObject) -> str:
     """Return the fault of a journaled change, whose rows must belong to the table that it names."""
     try:
         table = JOURNALED_TABLES[change["table"].decode()]
-        rows = [json.loads(row) for side in ("before", "after") if (row := change[side]) is not None]
+        rows = [json.loads(row) for side in ("old_row", "new_row") if (row := change[side]) is not None]
     except (KeyError, ValueError, AttributeError, TypeError, RecursionError):
         return "it names no table that changes"
     for row in rows:

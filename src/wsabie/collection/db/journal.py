@@ -104,9 +104,9 @@ class JournalWriter:
 
     def revert(self, changes: Sequence[Row]) -> None:
         """Revert the changes of other entries, last change first."""
-        groups = groupby(reversed(changes), lambda c: (c["table"], c["before"] is None, c["after"] is None))
+        groups = groupby(reversed(changes), lambda c: (c["table"], c["old_row"] is None, c["new_row"] is None))
         for (name, added, removed), group in groups:
-            table, rows = JOURNALED_TABLES[name], [(change["after"], change["before"]) for change in group]
+            table, rows = JOURNALED_TABLES[name], [(change["new_row"], change["old_row"]) for change in group]
             if added:
                 added_rows = [new_row for new_row, _ in rows]
                 if table is tables.labels:
@@ -151,7 +151,7 @@ class JournalWriter:
     def _record(self, table: Table, pairs: Iterable[tuple[Row | None, Row | None]]) -> None:
         for old_row, new_row in pairs:
             place = {"entry_id": self.id, "table": table.name, "row": (new_row or old_row or {})["id"]}
-            self._changes.append(place | {"before": old_row, "after": new_row})
+            self._changes.append(place | {"old_row": old_row, "new_row": new_row})
         if len(self._changes) >= _FLUSH_SIZE:
             self.flush()
 
@@ -215,7 +215,7 @@ def undo_entry(engine: Engine, entry_id: int | None = None, *, by: str, alias: s
         _refuse_if_changed_since(connection, undone)
         change.summary = f"undone: {undone.summary or undone.action}"
         c = tables.changes.c
-        query = select(c.table, c.before, c.after).where(c.entry_id == undone.id).order_by(c.id)
+        query = select(c.table, c.old_row, c.new_row).where(c.entry_id == undone.id).order_by(c.id)
         changes = [dict(row._mapping) for row in connection.execute(query)]
         _revert_changes(change, changes, undone)
         journal = tables.journal
@@ -297,7 +297,7 @@ def _revert_changes(change: JournalWriter, changes: Sequence[Row], undone: Journ
         change.revert(changes)
     except IntegrityError as error:
         raise InputError(message) from error
-    names = [row["name"] for edit in changes if (row := edit["before"]) and edit["table"] in ("labels", "synonyms")]
+    names = [row["name"] for edit in changes if (row := edit["old_row"]) and edit["table"] in ("labels", "synonyms")]
     label, synonym = tables.labels.c, tables.synonyms.c
     query = select(label.id).where(label.name == synonym.name, label.merged_into.is_(None))
     require(not any(select_in(change.connection, query, label.name, names)), message)
@@ -317,7 +317,7 @@ def _refuse_if_changed_since(connection: Connection, undone: JournalEntry) -> No
 def _is_restored(connection: Connection, entry_id: int) -> bool:
     """Return True if every row that an entry changed is as the entry left it."""
     c = tables.changes.c
-    query = select(c.table, c.row, c.after).where(c.entry_id == entry_id).order_by(c.id)
+    query = select(c.table, c.row, c.new_row).where(c.entry_id == entry_id).order_by(c.id)
     groups = group_pairs((name, (row_id, new_row)) for name, row_id, new_row in connection.execute(query))
     for name, changed_rows in groups.items():
         final_rows = dict(changed_rows)  # the last change of each row

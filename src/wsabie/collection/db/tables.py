@@ -192,8 +192,8 @@ changes = _make_table(
     sa.Column("entry_id", _key, sa.ForeignKey("journal.id"), nullable=False),
     sa.Column("table", sa.String(20), nullable=False),
     sa.Column("row", _key, nullable=False),
-    sa.Column("before", _document),  # null: the row was added
-    sa.Column("after", _document),  # null: the row was removed
+    sa.Column("old_row", _document),  # null: the row was added
+    sa.Column("new_row", _document),  # null: the row was removed
     sa.Index(None, "entry_id"),
     sa.Index(None, "table", "row"),
 )

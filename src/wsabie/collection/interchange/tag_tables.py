@@ -211,13 +211,7 @@ def _dump_list(names: tuple[object, ...]) -> Any:
 
 
 def _parse_number(cell: Any, column: str) -> float | None:
-    """Return a cell that is a number, or None if it is empty.
-
-    Raises
-    ------
-    RowError
-        The cell is not a finite number.
-    """
+    """Return a cell that is a finite number, or None if it is empty; raise RowError otherwise."""
     if cell is None or cell == "":
         return None
     with suppress(TypeError, ValueError, OverflowError):

@@ -366,6 +366,6 @@ def iterate_ancestors(parents: Mapping[T, T | None], label: T) -> Iterator[T]:
 
 def _find_detached_labels(connection: Connection, label_ids: Sequence[int]) -> set[int]:
     """Return labels whose parent was removed once: files do not restore it."""
-    query = select(changes.c.row, changes.c.before).where(changes.c.table == labels.name)
+    query = select(changes.c.row, changes.c.old_row).where(changes.c.table == labels.name)
     rows = select_in(connection, query, changes.c.row, label_ids)
-    return {label_id for label_id, before in rows if before and before.get("parent_id") is not None}
+    return {label_id for label_id, old_row in rows if old_row and old_row.get("parent_id") is not None}

@@ -51,9 +51,9 @@ class TrainingResult(NamedTuple):
     facts : dict
         Training data, seconds and learning curve.
     figures : dict
-        Number of held-out "items", MAP, p@1 and p@5 on them "now" and "before" (None without an earlier model), and
-        the "difference" of each with its interval; "optimism": how much higher the metrics are on the items that chose
-        the epoch (None where `_Training.cross_fit` measures nothing).
+        Number of held-out "items", MAP, p@1 and p@5 on them as "metrics", "previous_metrics" of the earlier model
+        (None without one), and the "difference" of each with its interval; "optimism": how much higher the metrics are
+        on the items that chose the epoch (None where `_Training.cross_fit` measures nothing).
     inference : InferenceResult or None
         Suggestions of the new model.
     unreadable, changed : int
@@ -174,10 +174,9 @@ class _Training(NamedTuple):
         return self.parent if self.plan.method == "corrections" else None
 
     def fit(self, dim: int) -> FitResult:
-        """Fit or update a model; raise if it has no probabilities.
-
-        Where names of labels are points among the features, labels also begin there; the held-out items choose.
-        """
+        """Fit or update a model; raise if it has no probabilities."""
+        # where names of labels are points among the features, labels also begin there; the held-out items
+        # choose
         if self.base is None:
             names = zero_shot.find_model(self.collection)
             is_start = names is not None and names.fingerprint == self.store.fingerprint
@@ -223,11 +222,9 @@ class _Training(NamedTuple):
         return model_registry.load_model(collection, model_id)
 
     def evaluate(self, model: model_registry.LoadedModel, dim: int) -> JsonObject:
-        """Return the metrics of a model and its predecessor on the same items; save its suggestions.
-
-        Both models were chosen by these items, so their difference is that of the models, and the level is estimated by
-        `cross_fit`.
-        """
+        """Return the metrics of a model and its predecessor on the same items; save its suggestions."""
+        # both models were chosen by these items, so their difference is that of the models; `cross_fit`
+        # estimates the level
         collection, examples = self.collection, self.examples
         models = [model] if self.parent is None else [model, self.parent]
         with begin_read(collection.engine) as connection:
@@ -241,23 +238,23 @@ class _Training(NamedTuple):
         suggestions = evaluation.score_suggestions(model, column_labels[0], rows[0], holdout)
         save_holdout_suggestions(model.path, suggestions)
         contestants = zip(models, column_labels, rows, strict=True)
-        now, *before = (evaluation.evaluate_model(m.model, labels, X, holdout) for m, labels, X in contestants)
-        metrics, level = evaluation.summarize_metrics(now), self.cross_fit(dim, column_labels[0], rows[0], holdout)
+        result, *previous = (evaluation.evaluate_model(m.model, labels, X, holdout) for m, labels, X in contestants)
+        metrics, level = evaluation.summarize_metrics(result), self.cross_fit(dim, column_labels[0], rows[0], holdout)
         optimism = level and {name: round(metrics[name] - level[name], 6) for name in level}
-        figures = {"items": now.n_rows, "labels": len(holdout.labels), "now": level or metrics, "optimism": optimism}
-        if not before:
-            return figures | {"before": None, "difference": None}
-        differences = evaluation.compute_differences(now, before[0])
+        figures = {"items": result.n_rows, "labels": len(holdout.labels)}
+        figures |= {"metrics": level or metrics, "optimism": optimism}
+        if not previous:
+            return figures | {"previous_metrics": None, "difference": None}
+        differences = evaluation.compute_differences(result, previous[0])
         difference = {name: difference._asdict() for name, difference in differences.items()}
-        return figures | {"before": evaluation.summarize_metrics(before[0], optimism), "difference": difference}
+        previous_metrics = evaluation.summarize_metrics(previous[0], optimism)
+        return figures | {"previous_metrics": previous_metrics, "difference": difference}
 
     def cross_fit(
         self, dim: int, column_labels: Int64, X: Matrix, holdout: training_examples.TrainingExamples
     ) -> dict[str, float] | None:
-        """Return the metrics of two more fits, each on the half of the bursts that did not choose its epoch.
-
-        None if there are too few held-out items for halves, or so many that the choice flatters little.
-        """
+        """Return the metrics of two more fits, each on the half of the bursts that did not choose its epoch."""
+        # None with too few held-out items for halves, or with so many that the choice flatters little
         half_of_row = _assign_halves(holdout.leaders)
         n_tagged = np.bincount(half_of_row[evaluation.find_tagged_rows(holdout)], minlength=2)
         if n_tagged.min() < MIN_HALF or n_tagged.sum() > MAX_CROSS_FITTED:

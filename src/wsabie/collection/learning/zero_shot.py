@@ -99,7 +99,7 @@ def renew_model(collection: Collection, *, by: str) -> None:
     n_decisions = _calibrate(collection, model, np.array(labels.label_ids), extractor, examples)
     facts: JsonObject = {"items": 0, "labels": len(set(labels.label_ids)), "accepted": 0, "rejected": 0, "seconds": 0}
     facts |= {"features": extractor.name, "extractor": extractor.fingerprint(), "calibrated_on": n_decisions}
-    row: JsonObject = {"method": model_registry.ZERO_SHOT, "facts": facts, "figures": {"items": 0, "now": None}}
+    row: JsonObject = {"method": model_registry.ZERO_SHOT, "facts": facts, "figures": {"items": 0, "metrics": None}}
     row |= {"parent_id": None, "last_entry_id": examples.last_entry_id}
     sources: JsonObject = {"label_ids": labels.label_ids, "label_texts": labels.texts}
     model_id = model_registry.save_model(collection, model, extractor, row, **sources)
@@ -129,10 +129,8 @@ def _get_sigmoid(encoder: str) -> tuple[float, float]:
 def _calibrate(
     collection: Collection, model: Wsabie, column_labels: Int64, extractor: FeatureExtractor, examples: TrainingExamples
 ) -> int:
-    """Fit the probabilities to decisions about items with points; return their number, or 0.
-
-    An item with an accepted label has no others. Of an item without one, rejected labels count alone.
-    """
+    """Fit the probabilities to decisions about items with points; return their number, or 0."""
+    # an item with an accepted label has no others; of an item without one, rejected labels count alone
     X, has_features = open_feature_store(collection, extractor).matrix(examples.hashes)
     examples = examples.take(has_features)
     if examples.Y.nnz < MIN_DECISIONS:

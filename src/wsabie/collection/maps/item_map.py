@@ -310,10 +310,8 @@ def _load_consistent(folder: Path, load: Callable[[], T]) -> tuple[T, str]:
 
 
 def _fingerprint_present(connection: Connection) -> tuple[int, ...]:
-    """Return numbers that change when the set of present items does; an index serves them.
-
-    Plain sums of ids or squares collide for many sets, so each id is scrambled first.
-    """
+    """Return numbers that change when the set of present items does; an index serves them."""
+    # plain sums of ids or squares collide for many sets, so each id is scrambled first
     item_id, (first_prime, second_prime) = items.c.id, _PRIMES
     scrambled = item_id % first_prime * _FACTOR % first_prime
     query = select(func.count(), func.coalesce(func.sum(scrambled * scrambled % second_prime), 0))

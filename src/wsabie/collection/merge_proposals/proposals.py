@@ -231,11 +231,9 @@ def _compute_label_means(
 
 
 def _group_pairs(reasons: Mapping[Pair, MergeReason], exclusions: set[Pair], languages: list[str]) -> list[list[Pair]]:
-    """Return the pairs of each group, best first; no group contains an excluded pair.
-
-    Two words of one language that are always together mean two concepts. So pairs that only co-occurrence links never
-    join two labels of one language.
-    """
+    """Return the pairs of each group, best first; no group contains an excluded pair."""
+    # two words of one language that are always together mean two concepts, so pairs that only co-occurrence links
+    # never join two labels of one language
     scores = {pair: compute_score(reason.evidence) for pair, reason in reasons.items()}
     group: dict[int, int] = {}
     members: dict[int, list[int]] = {}

@@ -217,8 +217,8 @@ def list_removed_models(collection: Collection) -> list[int]:
 def find_rollback(collection: Collection) -> Rollback | None:
     """Return the way back to the model used before; None if there was none or it was removed."""
     c, j = changes.c, journal.c
-    query = select(c.entry_id, c.row, c.before, c.after).join(journal, j.id == c.entry_id)
-    query = query.where(c.table == models.name, c.before.is_not(None), j.undone_by.is_(None), j.undoes.is_(None))
+    query = select(c.entry_id, c.row, c.old_row, c.new_row).join(journal, j.id == c.entry_id)
+    query = query.where(c.table == models.name, c.old_row.is_not(None), j.undone_by.is_(None), j.undoes.is_(None))
     available = {record.id for record in list_models(collection) if record.is_available}
     with begin_read(collection.engine) as connection:
         for entry_id, model, old_row, new_row in connection.execute(query.order_by(c.id.desc())):

@@ -23,8 +23,8 @@ def read_known_items(connection: Connection, roots: Sequence[int]) -> list[ItemR
 
 def read_deleted_names(connection: Connection) -> set[str]:
     """Return the names of labels that people deleted, and that no label has now."""
-    is_removed = (changes.c.table == "labels") & changes.c.after.is_(None)
-    deleted = {str(row["name"]) for row in connection.scalars(select(changes.c.before).where(is_removed))}
+    is_removed = (changes.c.table == "labels") & changes.c.new_row.is_(None)
+    deleted = {str(row["name"]) for row in connection.scalars(select(changes.c.old_row).where(is_removed))}
     return deleted - label_store.find_labels(connection, deleted).keys()
 
 

@@ -400,9 +400,8 @@ def _get_sidecar_rank(stamp: str | None) -> str | None:
 
 
 def _is_unchanged(file: FileRecord) -> bool:
-    """Return True if a file need not be read again.
-
-    A missing item is read again, since another file may have its name now. An unreadable one is reported at every scan.
-    """
+    """Return True if a file need not be read again."""
+    # a missing item is read again, since another file may have its name now; an unreadable one is reported at
+    # every scan
     item = file.item
     return item is not None and (item.size, item.mtime_ns) == file.inspection.stat and item.state == "present"

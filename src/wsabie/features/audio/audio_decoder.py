@@ -128,10 +128,9 @@ def _open_decoder(content: Path | bytes) -> Iterator[Any]:
 
 
 def _as_decoder_input(content: Path | bytes) -> bytes | io.BytesIO:
-    """Return the name of a file, or its content as a stream.
-
-    MP3 without a tag is opened by name alone (soundfile 0.14 with libsndfile 1.2.2); in memory it gets an empty tag.
-    """
+    """Return the name of a file, or its content as a stream."""
+    # MP3 without a tag is opened by name alone (soundfile 0.14 with libsndfile 1.2.2); in memory it gets an empty
+    # tag
     if isinstance(content, Path):
         return os.fsencode(content.absolute())  # "-" would be the standard input
     is_bare = content[:1] == b"\xff" and content[1:2] >= b"\xe0"

@@ -72,14 +72,7 @@ class BlockExtractor(FeatureExtractor):
         """Return the blocks of a view, (n, n_bins), that a codebook is learned from."""
 
     def _sample_blocks(self, source: ItemSource, most: int, context: WorkContext) -> tuple[list[int], Float32]:
-        """Sample about `most` random blocks, an equal number from each of some items.
-
-        Returns
-        -------
-        list of int
-            Positions of the items.
-        ndarray, (n, n_bins), float32
-        """
+        """Sample about `most` random blocks, as many from each of some items; return positions and blocks."""
         positions = sampling.select_evenly(len(source), max(1, most // _MIN_BLOCKS))
         work = partial(_sample_batch, per_item=-(-most // max(1, len(positions))))
         items = sampling.iterate_batches(sampling.iterate_at_positions(source, positions), BATCH)

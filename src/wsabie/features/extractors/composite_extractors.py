@@ -236,12 +236,9 @@ class KernelPcaExtractor(CompositeExtractor):
         return self._require_fitted().n_components_
 
     def _learn(self, source: ItemSource, context: WorkContext) -> None:
-        """Fit the inner extractor, then the map to rows of a sample.
-
-        The sample holds all items, or as many, spread evenly, as the map uses (`KernelPca.count_fit_rows`: 16,896, or 4
-        for each landmark and 512), so that memory is bounded for any number of items. The log
-        (`logging.getLogger("wsabie")`) reports the memory of training and then the loss of the map.
-        """
+        """Fit the inner extractor, then the map to rows of a sample; the log reports memory and loss."""
+        # the sample holds as many items, spread evenly, as the map uses (`KernelPca.count_fit_rows`), so that
+        # memory is bounded
         self.pca.count_landmarks(len(source), self.modality)  # refuses impossible settings before anything is learned
         sample = ItemSubset(source, select_evenly(len(source), self.pca.count_fit_rows(len(source))))
         inner, (executor, progress, rejects) = self.inner, context

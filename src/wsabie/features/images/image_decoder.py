@@ -410,10 +410,8 @@ def _mask_outside(pixels: UInt8, polygons: list[Float64]) -> UInt8:
 
 
 def _find_inside_pixels(points: Float64, shape: tuple[int, ...]) -> Bool:
-    """Return a mask (height, width) of the pixels whose middle lies in a polygon (n, 2).
-
-    Left of such a pixel lies an odd number of edges.
-    """
+    """Return a mask (height, width) of the pixels whose middle lies in a polygon (n, 2)."""
+    # left of such a pixel lies an odd number of edges
     height, width = shape
     (x1, y1), (x2, y2) = points.T, np.roll(points, -1, axis=0).T
     middles = np.arange(height)[:, None] + 0.5

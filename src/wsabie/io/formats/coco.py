@@ -111,12 +111,7 @@ class _CocoContent:
         self.entries: defaultdict[str, list[tuple[str, str, Region | None]]] = defaultdict(list)
 
     def add(self, name: str, element: Any) -> None:
-        """Add an element of one of the lists.
-
-        Raises
-        ------
-        RowError
-        """
+        """Add an element of one of the lists, or raise RowError."""
         if name == "images":
             key, image = get_coco_key(element, "id"), _parse_image(element)
             if self.images.setdefault(key, image) is not image:

@@ -104,15 +104,7 @@ def _iterate_batches(
     skip: int = 0,
     max_words: int | None = None,
 ) -> Iterator[tuple[RowBatch, int]]:
-    """Yield batches of about `max_words` words (None: all) and the position in the file.
-
-    `words` numbers words. The first `skip` lines are passed over.
-
-    Raises
-    ------
-    KeyError
-        It does not.
-    """
+    """Yield batches of about `max_words` words (None: all) after `skip` lines, and file positions."""
     batch, number = RowBatch(), skip
     for number, line in iterate_numbered_lines(path):
         if number <= skip:

@@ -324,11 +324,8 @@ class ShardFolder:
 
 
 def _find_misplaced(x: ListColumn, width: int) -> int | None:
-    """Return the first row with a feature out of range, or below the one before it.
-
-    Rows are checked whenever they are read. That costs less than to read a whole shard for the first of its
-    rows.
-    """
+    """Return the first row with a feature out of range, or below the one before it."""
+    # rows are checked whenever they are read: that costs less than to read a whole shard for its first rows
     indices = x.parts["indices"]
     is_misplaced = indices.view(np.uint32) >= width
     is_falling = indices[1:] < indices[:-1]

@@ -152,15 +152,7 @@ def _copy_with_edits(stream: IO[bytes], draft: Path, edits: list[TextEdit]) -> N
 
 
 def _find_edits(picture: Path, stream: IO[bytes], properties: dict[str, list[str]]) -> list[TextEdit] | None:
-    """Return the changes to the file; None if its tags are these already.
-
-    Raises
-    ------
-    InputError
-        It is of another format.
-    RowError
-        It is damaged, or its metadata cannot be changed alone.
-    """
+    """Return the changes to the file; None if its tags are these already."""
     container = embedded_metadata.detect_container(stream)
     if container is None:
         raise InputError(f"{picture} is not a JPEG, PNG or WebP, and only these are written into; {_ELSEWHERE}")

@@ -68,10 +68,8 @@ class CochleaState(NamedTuple):
 
 @jit
 def _set_gains(floor, level, gain):
-    """Set gains to 1 / sqrt(level of the channel * mean level).
-
-    This halves the differences between channels, in decibels, and removes the level of the whole.
-    """
+    """Set gains to 1 / sqrt(level of the channel * mean level)."""
+    # this halves the differences between channels, in decibels, and removes the level of the whole
     total = np.float32(0)
     for c in range(len(level)):
         total += level[c]

@@ -46,11 +46,9 @@ def default_learning_rate(shape: TrainingShape, pair_weighting: str = "mean") ->
 
 
 def _for_many_labels(shape: TrainingShape, pair_weighting: str) -> float:
-    """Return the factor of the rate for rows with several labels.
-
-    With pair_weighting="mean" a pair weighs 1 / labels of its row, so the rate grows with the labels per row. It
-    grows a little less than in proportion, or rows with few labels would overshoot.
-    """
+    """Return the factor of the rate for rows with several labels."""
+    # with pair_weighting="mean" a pair weighs 1 / labels of its row, so the rate grows with the labels per row, a
+    # little less than in proportion, or rows with few labels would overshoot
     return 1.0 if pair_weighting == "pairs" else float(max(1.0, shape.n_pairs / max(shape.n_rows, 1)) ** 0.75)
 
 

@@ -79,21 +79,10 @@ def place_at_ridge(
 
 
 class _RowProducts:
-    """Products of rows Z with tables of the width of a space, in a fixed order of sums.
-
-    Parameters
-    ----------
-    inputs : Csr or array
-        Z; transposed once.
-    targets : csr_matrix (n, n_labels)
-        Its columns are divided by the root of the rows that have the label.
-    space : JointSpace
-        It gives the width; its tables are not read.
-    run : callable
-    """
+    """Products of rows Z with tables of the width of a space, in a fixed order of sums."""
 
     def __init__(self, inputs: FeatureMatrix, targets: Matrix, space: JointSpace, run: RangeRunner) -> None:
-        self.inputs, self.space, self.run = inputs, space, run
+        self.inputs, self.space, self.run = inputs, space, run  # of the space only the width is read
         self.transposed: FeatureMatrix
         if isinstance(inputs, Csr):
             self.transposed = convert_from_matrix(csr_matrix(convert_to_matrix(inputs, space.n_features).T))
@@ -148,14 +137,8 @@ def _find_features(products: _RowProducts, rng: np.random.Generator) -> Float32:
 def _fit_labels(
     V: Float32, parts: RowParts, weights: Float32 | None, space: JointSpace, run: RangeRunner
 ) -> tuple[Float32, Float32]:
-    """Fit ridge heads of all labels to rows' points by V; split singular values between both tables.
-
-    Returns
-    -------
-    V : (n_features, rank) float32
-    W : (n_labels, rank) float32
-        0 for labels without a row; the rank is at most the number of dimensions.
-    """
+    """Fit ridge heads of all labels to rows' points; return V (d, rank) and W (n_labels, rank)."""
+    # each table gets the root of the singular values; a label without a row has a W of 0
     encoder, width = replace(space, features=V), V.shape[1]
     gram, heads = np.zeros((width, width)), np.zeros((space.n_labels, width), np.float32)
     counts, n_rows, squares = np.zeros(space.n_labels, np.int64), 0, 0.0

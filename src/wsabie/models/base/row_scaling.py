@@ -169,11 +169,9 @@ def _count_positive_rows(X: Csr, n_features: int) -> Int64:
 
 
 def _compute_column_weights(deviation: Float64) -> Float64:
-    """Return the factors of centred columns with which the mean square of a row's length is 1.
-
-    The spread of columns of one unit, such as components, pixels or the output of a network, says how much they
-    matter; those with the least spread are mostly noise. The spread of columns of different units says nothing.
-    """
+    """Return the factors of centred columns with which the mean square of a row's length is 1."""
+    # the spread of columns of one unit, such as components, pixels or the output of a network, says how much they
+    # matter; the spread of columns of different units says nothing
     deviation = np.where(deviation < np.finfo(np.float32).tiny, 0, deviation)  # or 1 / deviation would be infinite
     varying = deviation[deviation > 0]
     if not len(varying):

@@ -277,11 +277,9 @@ def prepare_relation_data(relations: Sequence[Relation], init: str = "random") -
 def _collect_ridge_pairs(
     entities: Mapping[str, FittedEntities], pairs: Mapping[Relation, Matrix], is_certain: bool
 ) -> dict[str, dict[str, Matrix]]:
-    """Return `RelationData.ridge_pairs`; a table belongs to the first kind with features that meets it.
-
-    Unless `is_certain` there are none if a relation joins two kinds with features, which needs the larger steps of a
-    random start.
-    """
+    """Return `RelationData.ridge_pairs`; a table belongs to the first kind with features that meets it."""
+    # unless `is_certain` there are none if a relation joins two kinds with features, which needs the larger steps
+    # of a random start
     owners: dict[str, str] = {}
     ridge_pairs: dict[str, dict[str, Matrix]] = {}
     for relation, Y in pairs.items():

@@ -130,11 +130,9 @@ def _collect_pairs(
 def _select_pairs_with_data(
     pairs: Iterable[tuple[str, str]], ends: list[dict[str, str] | None], path: Path, rejects: Rejects
 ) -> Iterator[tuple[str, str]]:
-    """Yield the pairs whose items have rows, where their kind has any; reject the others.
-
-    Names are normalised as in a space. Otherwise one pair could stand in training and, spelt differently, in
-    validation.
-    """
+    """Yield the pairs whose items have rows, where their kind has any; reject the others."""
+    # names are normalised as in a space, or one pair could stand in training and, spelt differently, in
+    # validation
     for pair in pairs:
         names = [normalise_label_name(name) for name in pair]
         query, target = (name if ids is None else ids.get(name) for name, ids in zip(names, ends, strict=True))

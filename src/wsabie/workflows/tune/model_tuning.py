@@ -276,11 +276,9 @@ def collect_tuning_facts(best: Trial, trials: Sequence[Trial], plan: TuningPlan)
 
 
 def _run_trials(study: trial_study.TrialStudy, task: TrialTask, context: WorkContext) -> None:
-    """Add trials to the study until a limit is reached; the defaults come first and always finish.
-
-    Trials that are proposed together run on persistent workers of the executor, or else one after another in this
-    process.
-    """
+    """Add trials to the study until a limit is reached; the defaults come first and always finish."""
+    # trials that are proposed together run on persistent workers of the executor, or else one after another in
+    # this process
     plan = task.plan
     start_time, spent_seconds = time.monotonic(), study.seconds
     limit = math.inf if plan.minutes is None else 60 * plan.minutes

@@ -287,11 +287,9 @@ def _abbreviate(value: Any) -> str:
 
 
 def _replay_trials(optuna: ModuleType, study: "Study", earlier_trials: Sequence[StoredTrial]) -> None:
-    """Replay earlier trials into the study in memory, for its sampler and its pruner.
-
-    A failed trial counts as worse than all stopped ones. The sampler ignores a trial outside the space; the pruner
-    compares with it.
-    """
+    """Replay earlier trials into the study in memory, for its sampler and its pruner."""
+    # a failed trial counts as worse than all stopped ones; the sampler ignores a trial outside the space, the
+    # pruner compares with it
     states = optuna.trial.TrialState
     for stored in earlier_trials:
         figures, is_done = stored.intermediate_values.values(), stored.state == states.COMPLETE
