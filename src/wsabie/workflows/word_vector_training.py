@@ -15,7 +15,7 @@ from wsabie.core.arrays import Float32
 from wsabie.core.errors import InputError
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.optional_packages import import_optional
-from wsabie.features.extractors.bag_of_words import fold_text
+from wsabie.features.text.text_decoder import fold_text
 from wsabie.io.data_sources import open_source
 from wsabie.io.formats.documents import MAX_DOCUMENT_BYTES
 from wsabie.io.modalities import DOCUMENTS, detect_modality

@@ -13,7 +13,8 @@ from tests.reference.word_counts import find_words
 from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError
 from wsabie.core.execution import ProcessExecutor
 from wsabie.features.extractor_registry import create_extractor, load_extractor
-from wsabie.features.extractors.bag_of_words import BagOfWords, fold_text
+from wsabie.features.extractors.bag_of_words import BagOfWords
+from wsabie.features.text.text_decoder import fold_text
 from wsabie.io.formats.documents import MAX_DOCUMENT_BYTES
 from wsabie.io.records import Item, ItemList
 from wsabie.storage.rejects import Rejects

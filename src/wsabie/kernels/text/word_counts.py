@@ -1,6 +1,6 @@
 """Words in UTF-8: their positions, their numbers in a table, and the counting of new ones.
 
-Text comes folded (`fold_text` of `wsabie.features.extractors.bag_of_words`): a run of letters, digits, underscores in
+Text comes folded (`fold_text` of `wsabie.features.text.text_decoder`): a run of letters, digits, underscores in
 ASCII and of any bytes beyond it is a word, everything else stands between words. Words are known by a 64-bit hash of
 their bytes (FNV-1a, finished as in MurmurHash3 so that its low digits are good ones too), which is the same everywhere
 and for ever, and compared byte by byte. All leaves are in this file, which is what numba's own cache watches.
