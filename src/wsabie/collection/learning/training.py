@@ -241,8 +241,8 @@ class _Training(NamedTuple):
         result, *previous = (evaluation.evaluate_model(m.model, labels, X, holdout) for m, labels, X in contestants)
         metrics, level = evaluation.summarize_metrics(result), self.cross_fit(dim, column_labels[0], rows[0], holdout)
         optimism = level and {name: round(metrics[name] - level[name], 6) for name in level}
-        figures = {"items": result.n_rows, "labels": len(holdout.labels)}
-        figures |= {"metrics": level or metrics, "optimism": optimism}
+        figures: JsonObject = {"items": result.n_rows, "labels": len(holdout.labels), "metrics": level or metrics}
+        figures["optimism"] = optimism
         if not previous:
             return figures | {"previous_metrics": None, "difference": None}
         differences = evaluation.compute_differences(result, previous[0])
