@@ -1,7 +1,8 @@
 """Behaviour that renames must keep: `python -m benchmarks.behaviour record FILE`, then `compare FILE`.
 
-Records the bits of models that are trained with fixed seeds, the JSON of every command on small data, and the OpenAPI
-document of both services. `compare` lists what differs, and ends with 1 if anything does.
+Records the bits of models that are trained with fixed seeds, the JSON of every command on small data, the OpenAPI
+document of both services, and the speed of search and training against the product of BLAS and the machine's ceiling.
+`compare` lists what differs and what is slower, and ends with 1 if anything is.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import scipy.sparse as sp
 from tests.faults.attacks.bad_names import LINES, Workbench, call, list_commands
 
 import wsabie
+from benchmarks import topk, training_rate, visterm_task
 from wsabie.core.json_conversion import to_json_value
 
 SIMILARITIES = ("dot", "euclidean", "cosine")
@@ -31,6 +33,8 @@ RENAMED_KEYS: dict[str, list[str]] = json.loads(Path(__file__).with_name("rename
 """Keys of JSON before the first release, and their names since."""
 _STAMP = re.compile(r"\d{8}T\d{6}\.\d{6}Z|\d{8}-\d{6}-[0-9a-f]{6}")
 _N, _WIDTH, _LABELS = 300, 40, 12
+MIN_SPEED = 0.95
+"""Least share of an earlier ratio of speed."""
 
 
 def main() -> int:
@@ -43,14 +47,21 @@ def main() -> int:
     if options.action == "record":
         options.file.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n")
         return 0
-    differences = list(compare(json.loads(options.file.read_text()), now))
+    earlier = json.loads(options.file.read_text())
+    slower = list(compare_speed(earlier.pop("speed", {}), now.pop("speed")))
+    differences = [*compare(earlier, now), *slower]
     print("\n".join(differences) or "nothing differs")
     return int(bool(differences))
 
 
 def record() -> dict[str, Any]:
     """Return all that is compared, JSON-able."""
-    return {"models": dict(record_models()), "commands": dict(record_commands()), "api": record_api()}
+    return {
+        "models": dict(record_models()),
+        "commands": dict(record_commands()),
+        "api": record_api(),
+        "speed": record_speed(),
+    }
 
 
 def record_models() -> Iterator[tuple[str, str]]:
@@ -154,6 +165,25 @@ def _document_of(context: Any) -> Any:
 
     with TestClient(make_app(context), base_url="http://localhost") as client:
         return client.get("/openapi.json").json()
+
+
+def record_speed() -> dict[str, float]:
+    """Return rates relative to a peer or a ceiling of the same minute, so that machines and load hardly matter."""
+    rng = np.random.default_rng(0)
+    table, queries = (rng.normal(size=(n, topk.DIM)).astype(np.float32) for n in (topk.N_LABELS, topk.ROWS))
+    search, task = topk.measure(table, queries, threads=1), visterm_task.load("tiny")
+    return {
+        "search of many rows / product": search["product_ms"] / search["search_ms"],
+        "search of one row / product": search["one_product_us"] / search["one_search_us"],
+        **training_rate.measure(task.X, task.y)["ratios"],
+    }
+
+
+def compare_speed(earlier: Mapping[str, float], now: Mapping[str, float]) -> Iterator[str]:
+    """Yield a line for each ratio below `MIN_SPEED` of the earlier one."""
+    for name, ratio in earlier.items():
+        if now[name] < MIN_SPEED * ratio:
+            yield f"/speed/{name}: {now[name]:.3f} is below {MIN_SPEED} of {ratio:.3f}"
 
 
 def compare(earlier: Any, now: Any, place: str = "") -> Iterator[str]:
