@@ -12,18 +12,17 @@ MIN_GAIN = 5e-4
 
 
 def search_weights(holdout: HoldoutScores, k: int) -> Float64:
-    """Return the models' weights with the best mean nDCG@k, (n_models,), by ascent from the best model."""
+    """Return the models' weights with the best mean nDCG@k, (n_models,), by steepest ascent from the best model.
+
+    Each turn changes the one weight that gains most, so that the order of the models does not matter.
+    """
     identity: Float64 = np.eye(len(holdout.scores))
-    figures = [float(holdout.compute_ndcg(weights, k).mean()) for weights in identity]
-    weights: Float64 = identity[int(np.argmax(figures))]
-    best = max(figures)
-    has_improved = True
-    while has_improved:
-        has_improved = False
-        for unit in identity:
-            for step in STEPS:
-                candidate = np.where(unit > 0, step, weights)
-                figure = float(holdout.compute_ndcg(candidate, k).mean()) if candidate.any() else 0.0
-                if figure > best + MIN_GAIN:
-                    weights, best, has_improved = candidate, figure, True
-    return weights
+    candidates, weights, best = list(identity), identity[0], 0.0
+    while True:
+        figures = [float(holdout.compute_ndcg(candidate, k).mean()) for candidate in candidates]
+        number = int(np.argmax(figures))
+        if figures[number] <= best + MIN_GAIN:
+            return weights
+        weights, best = candidates[number], figures[number]
+        neighbours = [np.where(unit > 0, step, weights) for unit in identity for step in STEPS]
+        candidates = [neighbour for neighbour in neighbours if neighbour.any()]
