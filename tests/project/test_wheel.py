@@ -47,7 +47,7 @@ def test_the_wheel_has_the_samples_the_templates_and_the_migrations(wheel: zipfi
     folder = ROOT / "src/wsabie/collection/db/migrations/versions"
     expected |= {f"wsabie/collection/db/migrations/versions/{path.name}" for path in folder.glob("*.py")}
     expected |= {f"{TEMPLATES}/{path.name}" for path in (ROOT / "src" / TEMPLATES).iterdir()}
-    assert expected | {"wsabie/py.typed"} <= names
+    assert expected | {"wsabie/py.typed", "wsabie/server/no_page.html"} <= names
     assert wheel.testzip() is None
 
 

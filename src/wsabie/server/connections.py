@@ -13,7 +13,7 @@ import sys
 import termios
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import h11
 from h11._receivebuffer import ReceiveBuffer, blank_line_regex
@@ -35,13 +35,6 @@ _NO_REQUEST = "malformed HTTP/1.1 request, or a head of more than 64 kB or 100 l
 _REASONS = {400: b"Bad Request", 503: b"Service Unavailable"}
 
 
-class Connection(Protocol):
-    """An open connection of one client."""
-
-    caller: str
-    transport: asyncio.Transport
-
-
 class ConnectionTable:
     """The open connections of one process.
 
@@ -58,11 +51,12 @@ class ConnectionTable:
 
     def __init__(self, max_connections: int, share: float, idle_seconds: float, min_rate: float) -> None:
         self.slots, self.seconds, self.rate = SlotPool(max_connections, share), idle_seconds, min_rate
-        self.open: dict[Connection, tuple[float, int] | None] = {}  # since when so many bytes wait for the client
-        self.idle: dict[Connection, float] = {}  # since when; the longest first
+        # since when so many bytes wait for the client
+        self.open: dict[StrictHttpProtocol, tuple[float, int] | None] = {}
+        self.idle: dict[StrictHttpProtocol, float] = {}  # since when; the longest first
         self.timer: asyncio.TimerHandle | None = None
 
-    def add(self, connection: Connection) -> bool:
+    def add(self, connection: "StrictHttpProtocol") -> bool:
         """Add a new connection; return False if it has to be refused, since all others are busy."""
         caller = connection.caller
         if not self.slots.acquire(caller):
@@ -80,29 +74,29 @@ class ConnectionTable:
             self.timer = asyncio.get_running_loop().call_later(1, self.sweep)
         return True
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: "StrictHttpProtocol") -> None:
         """Remove a connection that is closed or about to be."""
         self.idle.pop(connection, None)
         if connection in self.open:
             del self.open[connection]
             self.slots.release(connection.caller)
 
-    def close(self, connection: Connection) -> None:
+    def close(self, connection: "StrictHttpProtocol") -> None:
         """Close a connection at once, even if data still waits to be sent."""
         self.remove(connection)
         connection.transport.abort()
 
-    def mark_idle(self, connection: Connection) -> None:
+    def mark_idle(self, connection: "StrictHttpProtocol") -> None:
         """Note that a connection is idle from now on."""
         if connection in self.open:
             self.idle.pop(connection, None)
             self.idle[connection] = asyncio.get_running_loop().time()
 
-    def mark_busy(self, connection: Connection) -> None:
+    def mark_busy(self, connection: "StrictHttpProtocol") -> None:
         """Note that a request of the connection is being answered."""
         self.idle.pop(connection, None)
 
-    def progress(self, connection: Connection) -> None:
+    def progress(self, connection: "StrictHttpProtocol") -> None:
         """Note that a client has read a good part of its answer."""
         if connection in self.open:
             self.open[connection] = None
@@ -117,7 +111,7 @@ class ConnectionTable:
             self.close(connection)
         self.timer = asyncio.get_running_loop().call_later(1, self.sweep) if self.open else None
 
-    def _is_stuck(self, connection: Connection, now: float) -> bool:
+    def _is_stuck(self, connection: "StrictHttpProtocol", now: float) -> bool:
         waiting, snapshot = _unread_bytes(connection.transport), self.open[connection]
         if not waiting:
             self.open[connection] = None

@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
@@ -28,18 +29,7 @@ TITLES = {status.value: status.phrase for status in HTTPStatus} | {
     422: "Unprocessable Content",
 }
 """Phrases of RFC 9110; those of `http` depend on the version of Python."""
-NO_PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-<title>No such page - wsabie</title>
-<body style="font-family: system-ui, sans-serif; max-width: 34rem; margin: 4rem auto; padding: 0 1rem">
-<main>
-<h1>No such page</h1>
-<p>There is nothing at this address. <a href="/">The first page</a> leads to all others.</p>
-</main>
-"""
+NO_PAGE = Path(__file__).with_name("no_page.html").read_text(encoding="utf-8")
 """Page that a browser gets at an unknown address."""
 _MAX_DETAIL = 2_000  # characters
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)

@@ -158,7 +158,7 @@ def test_map_labels_follow_merges_and_their_model(trained_collection: Collection
     assert at() == places_before
     train_collection_model(trained_collection, by="eve", features="colour", dim=8, full=True, threads=1)
     item_map._bests = type(maps_of_now)(2)
-    assert item_map.build_map(trained_collection).model == 2
+    assert item_map.build_map(trained_collection).loaded_model.id == 2
     assert at() == places_before  # another model is in use by now
 
 
@@ -216,7 +216,7 @@ def test_umap_of_another_model_or_damaged_is_ignored(trained_collection: Collect
     assert item_map.list_projections(trained_collection)[1].state == "ready"
     train_collection_model(trained_collection, by="eve", features="colour", dim=8, full=True, threads=1)
     assert item_map.list_projections(trained_collection)[1].state != "ready"
-    assert item_map.build_map(trained_collection).model == 2
+    assert item_map.build_map(trained_collection).loaded_model.id == 2
 
 
 def test_umap_projects_drawings(trained_collection: Collection) -> None:

@@ -41,7 +41,7 @@ def map_(options: MapOptions) -> Report:
         if options.out is not None:
             _write_table(collection, projection, labels, options.out)
         yield {
-            "model": projection.model,
+            "model": projection.loaded_model.id,
             "method": projection.method,
             "items": len(projection.items),
             "labels": len(labels),

@@ -200,11 +200,6 @@ class Map(NamedTuple):
     coordinates: Float32
     share: float | None
 
-    @property
-    def model(self) -> int:
-        """Id of the model."""
-        return self.loaded_model.id
-
 
 @dataclass(frozen=True)
 class ProjectionStatus:

@@ -38,7 +38,7 @@ def get_map(collection: OpenCollection, method: MapMethod = "pca") -> JsonObject
     """Return the state of the map of the model in use; a job of kind `map` computes UMAP."""
     projection = item_map.build_map(collection, method)
     return projection._asdict() | {
-        "model": projection.model,
+        "model": projection.loaded_model.id,
         "points": len(projection.items),
         "box": compute_box(projection.coordinates),
         "projections": item_map.list_projections(collection),
