@@ -17,7 +17,8 @@ def search_weights(holdout: HoldoutScores, k: int) -> Float64:
     Each turn changes the one weight that gains most, so that the order of the models does not matter.
     """
     identity: Float64 = np.eye(len(holdout.scores))
-    candidates, weights, best = list(identity), identity[0], 0.0
+    weights: Float64 = identity[0]
+    candidates, best = list(identity), 0.0
     while True:
         figures = [float(holdout.compute_ndcg(candidate, k).mean()) for candidate in candidates]
         number = int(np.argmax(figures))
