@@ -12,7 +12,7 @@ MIN_GAIN = 5e-4
 
 
 def search_weights(holdout: HoldoutScores, k: int) -> Float64:
-    """Return the models' weights with the best mean nDCG@k, (n_models,), by steepest ascent from the best model.
+    """Return the weights with the best mean nDCG@k, (n_models,), by steepest ascent from the best model.
 
     Each turn changes the one weight that gains most, so that the order of the models does not matter.
     """
@@ -25,5 +25,5 @@ def search_weights(holdout: HoldoutScores, k: int) -> Float64:
         if figures[number] <= best + MIN_GAIN:
             return weights
         weights, best = candidates[number], figures[number]
-        neighbours = [np.where(unit > 0, step, weights) for unit in identity for step in STEPS]
+        neighbours: list[Float64] = [np.where(unit > 0, step, weights) for unit in identity for step in STEPS]
         candidates = [neighbour for neighbour in neighbours if neighbour.any()]
