@@ -66,14 +66,14 @@ def test_models_without_averaged_training_are_refused(rows: ShardedFeatureTable)
     from wsabie.models.estimator_specs import build_estimator
 
     first_rows = rows.read_first(20)
-    with pytest.raises(InputError, match=r"many machines train on rows in shards; .*wsabie shards DATA"):
+    with pytest.raises(InputError, match=r"many machines train on rows in shards; .*`shards\(DATA, "):
         Wsabie(epochs=1).fit(first_rows.X, first_rows.Y, trainer=make_averaging_trainer("local"))
     with pytest.raises(InputError, match="a weight per feature are not trained on many machines"):
         build_estimator("linear-warp", {"epochs": 1}).fit(rows, trainer=make_averaging_trainer("local"))
     with pytest.raises(InputError, match="0 nodes cannot train"):
         make_averaging_trainer("local", 0)
     cores = count_available_cores()
-    with pytest.raises(InputError, match=f"which has {cores}; give --nodes {cores} at most"):
+    with pytest.raises(InputError, match=f"which has {cores}; give `nodes={cores}` at most"):
         make_averaging_trainer("local", cores + 1)
     make_averaging_trainer("local", cores)
     make_averaging_trainer("127.0.0.1:1", cores + 1)  # a cluster's nodes have cores of their own

@@ -1,11 +1,14 @@
 """Help and completion: groups, examples that parse, flags of estimators as their signatures are."""
 
+import ast
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from inspect import signature
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, get_args, get_type_hints
 
@@ -16,6 +19,7 @@ import wsabie
 from wsabie.cli.estimator_options import EstimatorOptions, ShapeOptions
 from wsabie.cli.framework import CommandEntry, list_option_fields
 from wsabie.cli.main import app
+from wsabie.core.message_references import REFERENCE, format_references
 from wsabie.models.estimator_specs import list_parameters
 
 HEAVY = ("numba", "sklearn", "scipy", "pyarrow", "numpy", "sqlalchemy", "fastapi")
@@ -123,3 +127,31 @@ def test_rare_parameters_are_set_by_name() -> None:
         EstimatorOptions(set_=["margn=0.5"]).settings("wsabie")
     with pytest.raises(wsabie.InputError, match="is not NAME=VALUE"):
         EstimatorOptions(set_=["margin"]).settings("wsabie")
+
+
+def _iterate_messages(tree: ast.AST) -> Iterator[str]:
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        if id(node) not in docstrings and all(isinstance(part, ast.Constant | ast.FormattedValue) for part in parts):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "0" for part in parts)
+
+
+def test_messages_refer_to_flags_and_commands_that_exist() -> None:
+    package = Path(wsabie.__file__).parent
+    files = [
+        file
+        for room in {path.name for path in package.iterdir()} - {"cli", "server"}
+        for file in (package / room).rglob("*.py")
+    ]
+    messages = [text for file in files for text in _iterate_messages(ast.parse(file.read_text(encoding="utf-8")))]
+    references = {match[0] for text in messages for match in REFERENCE.finditer(text)}
+    every_flag = {flag for command in COMMANDS.values() for option in command.params for flag in option.opts}
+    for reference in references:
+        words, *flags = re.split("(?:^| )--", format_references(reference).strip("`"))
+        name = next((name for name in COMMANDS if f"{words} ".startswith(f"wsabie {name} ")), "")
+        assert name or not words, reference
+        assert {f"--{flag.split(' ')[0]}" for flag in flags} <= (
+            {flag for option in COMMANDS[name].params for flag in option.opts} if name else every_flag
+        ), reference
+    assert len(references) > 40

@@ -177,7 +177,7 @@ def test_all_may_be_lost_if_others_come():
 
 
 def test_missing_workers_error_names_the_resume_command():
-    with pytest.raises(NoWorkersError, match=r"no node to train on for 50 s; start one, .* --resume"):
+    with pytest.raises(NoWorkersError, match=r"no node to train on for 50 s; start one, .* `resume`"):
         run(FakeFleet(a=FakeWorker(24, lives=7)), max_wait=50.0)
 
 

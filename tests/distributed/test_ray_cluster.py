@@ -23,7 +23,7 @@ def without_connection(monkeypatch):
 @pytest.mark.parametrize("address", ["", "here", "host:", ":1", "host:x", "host:70000", "ray://host:1", "auto"])
 def test_invalid_address_is_refused(address):
     with pytest.raises(
-        InputError, match=re.escape(f"--ray {address} is not the address of a Ray cluster; give HOST:PORT")
+        InputError, match=re.escape(f"`ray={address!r}` is not the address of a Ray cluster; give HOST:PORT")
     ):
         connect(address)
 

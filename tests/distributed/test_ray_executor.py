@@ -113,13 +113,13 @@ def make_job_ref(name: str) -> Any:
 
 def test_jobs_in_turns_are_unpacked_once(monkeypatch):
     job_names: list[str] = []
-    monkeypatch.setattr(ray_cluster, "_job_cache", {})
+    ray_cluster._unpack_job.cache.clear()
     monkeypatch.setattr(ray_cluster, "disable_blas_threads", lambda: None)
     monkeypatch.setattr(ray, "get", lambda job: job_names.append(job.name) or [job.name])
     for name in ("describe 1", "rank", "describe 2", "rank", "describe 3", "rank", "describe 3", "describe 1"):
-        assert ray_cluster._unpack_job(make_job_ref(name)) == [name]
+        assert ray_cluster._unpack_job(make_job_ref(name), None) == [name]
     assert job_names == ["describe 1", "rank", "describe 2", "describe 3", "describe 1"]
-    assert len(ray_cluster._job_cache) == 2
+    assert len(ray_cluster._unpack_job.cache) == 2
 
 
 def test_relative_paths_begin_where_this_process_works(nodes, tmp_path, monkeypatch):
@@ -134,7 +134,7 @@ def test_relative_paths_begin_where_this_process_works(nodes, tmp_path, monkeypa
 
 def test_jobs_in_turns_may_be_of_several_folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ray_cluster, "_job_cache", {})
+    ray_cluster._unpack_job.cache.clear()
     monkeypatch.setattr(ray_cluster, "disable_blas_threads", lambda: None)
     monkeypatch.setattr(ray, "get", lambda job: (Functions.text, Path("a")))
     for name in ("one", "two"):
@@ -148,7 +148,7 @@ def test_jobs_in_turns_may_be_of_several_folders(tmp_path, monkeypatch):
 def test_a_relative_path_is_refused_on_a_node_without_its_folder(where, tmp_path, monkeypatch):
     missing_folder, file = tmp_path / "gone", tmp_path / "a"
     file.write_text("here")
-    monkeypatch.setattr(ray_cluster, "_job_cache", {})
+    ray_cluster._unpack_job.cache.clear()
     monkeypatch.setattr(ray_cluster, "disable_blas_threads", lambda: None)
     paths = {name: Path("a") if name == where else file for name in ("shared", "item", "within")}
     monkeypatch.setattr(ray, "get", lambda job: (lambda shared, item: shared.read_text(), paths["shared"]))
@@ -161,7 +161,7 @@ def test_a_relative_path_is_refused_on_a_node_without_its_folder(where, tmp_path
 
 def test_absolute_paths_want_no_folder(tmp_path, monkeypatch):
     (tmp_path / "a").write_text("here")
-    monkeypatch.setattr(ray_cluster, "_job_cache", {})
+    ray_cluster._unpack_job.cache.clear()
     monkeypatch.setattr(ray_cluster, "disable_blas_threads", lambda: None)
     monkeypatch.setattr(ray, "get", lambda job: (Functions.text, tmp_path / "a"))
     assert [ray_cluster._run_item([make_job_ref("job"), tmp_path / "gone"], tmp_path) for _ in range(2)] == [

@@ -211,7 +211,7 @@ def test_scikit_learn_conventions_hold() -> None:
         (make_ensemble(by="columns", columns=1.5), "columns is 1.5; choose a share"),
         (make_ensemble(learning_rate=-1), "learning_rate is -1"),
         (make_ensemble(seed="a"), "seed is 'a'; choose a whole number"),
-        (Ensemble(OneVsRest()), r"made of Wsabie models, not of OneVsRest; give a Wsabie .*--kind wsabie, wsabie-auc"),  # type: ignore[arg-type]
+        (Ensemble(OneVsRest()), r"made of Wsabie models, not of OneVsRest; give a Wsabie .*`kind` wsabie, wsabie-auc"),  # type: ignore[arg-type]
     ],
 )
 def test_invalid_members_and_parameters_are_refused(model: Ensemble, sentence: str) -> None:

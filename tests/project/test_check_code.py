@@ -13,6 +13,7 @@ FAULTS = {
     "docstrings": '"""What it is."""\n\n\ndef load():\n    """Load it."""\n',
     "first-lines": f'"""{"x" * 101}"""\n\n\ndef load():\n    """{"x" * 100}"""\n',
     "marks": "# as in [W] section 4\n",
+    "interface-words": 'note = f"{1} is left; add --seed 1"\nother = "run: pg_dump --clean"\n',
     "classes": "class A: ...\n\n\nclass A: ...\n",
     "functions": ("def f():\n" + "    x = 1\n" * 81) * 3,
     "functions-18": "def f():\n" + "    x = 1\n" * 18,

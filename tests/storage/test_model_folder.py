@@ -374,7 +374,7 @@ def test_a_header_length_of_a_terabyte_is_not_believed(tmp_path: Path) -> None:
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(ModelFolderError, match=r"there is no model at .*; give the folder that `wsabie train"):
+    with pytest.raises(ModelFolderError, match=r"there is no model at .*; give the folder that `train"):
         open_model_folder(tmp_path / "m")
     with pytest.raises(ModelFolderError, match=r"is not a model folder: it has no config.json"):
         open_model_folder(tmp_path)

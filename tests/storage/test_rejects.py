@@ -52,5 +52,5 @@ def test_another_list_is_taken_over_within_the_bound() -> None:
 
 
 def test_strict_refuses_the_first() -> None:
-    with pytest.raises(InputError, match=r"rows.txt:3: broken row \(no label\); run without --strict to skip it"):
+    with pytest.raises(InputError, match=r"rows.txt:3: broken row \(no label\); run without `strict` to skip it"):
         Rejects(strict=True).add("rows.txt:3", "broken row", "no label")

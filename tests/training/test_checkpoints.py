@@ -119,7 +119,7 @@ def test_other_data_or_settings_are_refused_by_name(tmp_path: Path) -> None:
         ({"data": "b", "seed": 2, "dim": 3}, "data, seed"),
     ):
         new = CheckpointFolder(tmp_path / "c", identity, resume=True)
-        with pytest.raises(InputError, match=rf"with other {part}; use the same .*--restart"):
+        with pytest.raises(InputError, match=rf"with other {part}; use the same .*`restart`"):
             train(BLOCK, make_space(), make_settings(), checkpoints=new)
 
 

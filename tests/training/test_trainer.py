@@ -14,7 +14,8 @@ from runs import figure, make_block, make_settings, make_space, same_points, tra
 from wsabie.core.errors import DivergenceError
 from wsabie.core.validation import check_features
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.embedding.relation_spaces import MultiRelationSpace, RelationEnds
+from wsabie.embedding.protocols import RelationEnds
+from wsabie.embedding.relation_spaces import MultiRelationSpace
 from wsabie.kernels.training import deterministic_loop, sequential_loop
 from wsabie.training import loops, samplers, trainer
 from wsabie.training.loops import BlockVisits

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from wsabie.cli.framework import JsonObject
 from wsabie.core.json_conversion import convert_records, to_json_value
+from wsabie.core.message_references import format_references
 
 if TYPE_CHECKING:
     from wsabie.training.epoch_stats import EpochStats
@@ -200,7 +201,7 @@ def show_json(value: object) -> None:
 
 def print_note(text: str) -> None:
     """Print a line for the person at the terminal, on standard error."""
-    err.print(escape_line(text))
+    err.print(escape_line(format_references(text)))
 
 
 class _Notes(logging.Handler):
@@ -251,7 +252,7 @@ class InterruptExit(SystemExit):
 
 def print_error(sentence: str) -> None:
     """Print an error as one line on standard error."""
-    err.print(f"wsabie: {escape_line(sentence)}", style="red")
+    err.print(f"wsabie: {escape_line(format_references(sentence))}", style="red")
 
 
 def show_epochs(history: "Sequence[EpochStats]") -> None:

@@ -258,7 +258,7 @@ class AveragingRounds:
         else:
             return
         last = f" (the last worker was lost: {reason})" if reason else ""
-        raise NoWorkersError(f"{problem}{last}; {advice}, and run the same command with --resume")
+        raise NoWorkersError(f"{problem}{last}; {advice}, and run the same again with `resume`")
 
     def _dismiss_silent(self) -> None:
         timeout = self._timeout

@@ -51,7 +51,7 @@ class AveragingWorker:
     data : PartitionedData
     """
 
-    def __init__(self, settings: TrainingSettings, space: Any, data: PartitionedData) -> None:
+    def __init__(self, settings: TrainingSettings, space: TrainableTables, data: PartitionedData) -> None:
         self.settings, self.space, self.data = settings, space, data
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="wsabie-reads")
         self._prefetch: tuple[tuple[int, int], Future[RowBlock]] | None = None
@@ -326,8 +326,8 @@ def make_averaging_trainer(
     require(nodes is None or nodes >= 1, f"{nodes} nodes cannot train; give 1 or more")
     cores = count_available_cores()
     if address == LOCAL and nodes is not None and nodes > cores:  # Ray would wait for cores without a message
-        fact = f"--ray local gives each of {nodes} nodes a core of this machine, which has {cores}"
-        raise InputError(f"{fact}; give --nodes {cores} at most")
+        fact = f"`ray='local'` gives each of {nodes} nodes a core of this machine, which has {cores}"
+        raise InputError(f"{fact}; give `nodes={cores}` at most")
     return partial(Trainer, make_runner=partial(AveragingRunner, address=address, nodes=nodes, on_round=on_round))
 
 
@@ -355,9 +355,9 @@ class AveragingRunner(EpochRunner):
         on_round: Callable[[RoundReport], None] = lambda _: None,
     ) -> None:
         if not isinstance(data, PartitionedData):
-            raise InputError("many machines train on rows in shards; write them with `wsabie shards DATA --out DIR`")
+            raise InputError("many machines train on rows in shards; write them: `shards(DATA, out=DIR)`")
         if "norm2" in space.list_arrays():
-            raise InputError("labels with a weight per feature are not trained on many machines; leave --ray out")
+            raise InputError("labels with a weight per feature are not trained on many machines; leave `ray` out")
         super().__init__(settings, space, data)
         self._parts, self._address, self._nodes = data, address, nodes
         self._fleet = self._build_fleet(replace(settings, deterministic=False), space, data)

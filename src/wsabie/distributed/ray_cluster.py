@@ -23,6 +23,8 @@ from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from cachetools import LRUCache, cached
+
 from wsabie.core.errors import InputError, require
 from wsabie.core.execution import Executor, Item, Result, Shared, WorkerError, disable_blas_threads
 from wsabie.core.machine import count_available_cores
@@ -104,7 +106,7 @@ def _import_ray(address: str) -> Any:
     try:
         import ray
     except ImportError as error:
-        fact = f"--ray works with Ray, which cannot be imported here ({error})"
+        fact = f"`ray` works with Ray, which cannot be imported here ({error})"
         raise InputError(f"{fact}; run: pip install 'wsabie[ray]'") from error
     return ray
 
@@ -112,7 +114,7 @@ def _import_ray(address: str) -> Any:
 def _parse_address(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     if not colon or not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise InputError(f"--ray {address} is not the address of a Ray cluster; give HOST:PORT of its head, or local")
+        raise InputError(f"`ray={address!r}` is not the address of a Ray cluster; give HOST:PORT of its head, or local")
     return host.strip("[]"), int(port)
 
 
@@ -123,7 +125,7 @@ def _start_local_cluster(ray: Any) -> None:
     try:
         _init_ray(ray, address=LOCAL, **options)
     except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"Ray cannot be started on this machine: {_get_first_line(error)}; leave --ray out") from error
+        raise InputError(f"Ray cannot be started on this machine: {_get_first_line(error)}; leave `ray` out") from error
 
 
 def _join_cluster(ray: Any, address: str) -> None:
@@ -273,7 +275,6 @@ def _get_first_line(error: BaseException) -> str:
 _QUEUED_PER_CORE = 2  # items sent at a time for each core of the cluster
 _RECOUNT_SECONDS = 5.0  # seconds after which the cores are counted again, because nodes come and go
 _CACHED_JOBS = 2  # feature extraction and ranking take turns
-_job_cache: dict[str, object] = {}  # unpacked jobs, the last used one at the end
 
 
 class RayExecutor(Executor):
@@ -377,20 +378,15 @@ def _run_item(job: list["ObjectRef"], item: Any) -> Any:
     return function(shared, item)
 
 
-def _unpack_job(job: Any, missing_folder: Path | None = None) -> Any:
+@cached(LRUCache(_CACHED_JOBS), key=lambda job, _: job.hex())
+def _unpack_job(job: Any, missing_folder: Path | None) -> Any:
     """Return the function and shared value of a job; `missing_folder` is its folder if it is missing here."""
-    name = job.hex()
-    contents = _job_cache.pop(name, None)
-    if contents is None:
-        import ray
+    import ray
 
-        if len(_job_cache) >= _CACHED_JOBS:
-            del _job_cache[next(iter(_job_cache))]
-        contents = deepcopy(ray.get(job))  # Ray's copy is read-only
-        if missing_folder is not None:
-            _refuse_relative(contents, missing_folder)
-        disable_blas_threads()  # afterwards, because unpacking imports libraries
-    _job_cache[name] = contents
+    contents = deepcopy(ray.get(job))  # Ray's copy is read-only
+    if missing_folder is not None:
+        _refuse_relative(contents, missing_folder)
+    disable_blas_threads()  # afterwards, because unpacking imports libraries
     return contents
 
 

@@ -1,7 +1,7 @@
 """Protocols of spaces that the training loops can update."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, cast
 
 from wsabie.core.arrays import Array, Csr, Float32, Int32
 from wsabie.embedding.tables import compute_padded_width
@@ -33,6 +33,27 @@ class ComposedInputs(NamedTuple):
 def select_tower_inputs(inputs: EntityInputs | ComposedInputs) -> EntityInputs:
     """Return the items that towers encode."""
     return inputs.items if isinstance(inputs, ComposedInputs) else inputs
+
+
+class RelationEnds(NamedTuple):
+    """Tables and candidates that a relation joins.
+
+    Attributes
+    ----------
+    name : str
+    query, target : str
+        Tables by name.
+    candidates : Csr, (n, n_features) float32 or None
+        Rows of the ranked items, where those have features; None: they are the rows of the table.
+    negatives : int
+        Candidates with features that are drawn for a block of pairs; 0: only the positives of the same block.
+    """
+
+    name: str
+    query: str
+    target: str
+    candidates: EntityInputs | None = None
+    negatives: int = 0
 
 
 class MemoryTraffic(NamedTuple):
@@ -79,6 +100,10 @@ class TrainableTables(Protocol):
         """
         row = 4 * compute_padded_width(self.dim)
         return MemoryTraffic(row * rows_per_pair, row, 2 * row * (rows_per_pair + 2))
+
+    def view(self, ends: RelationEnds | None) -> "EmbeddingSpace":
+        """Return the space of one relation, which shares the memory of the tables; itself if there is one."""
+        return cast("EmbeddingSpace", self)
 
     def copy(self) -> Self:
         """Return a copy with memory of its own."""

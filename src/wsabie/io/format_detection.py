@@ -2,6 +2,7 @@
 
 A score of 1 is for names of files and first bytes that decide alone, .99 for a mark of text that only one format has.
 Others grow with the share of first lines that have the form; looser forms score lower. The highest score decides.
+Libraries look for marks of first bytes, which text has not (`docs/decisions/format-detection.md`).
 """
 
 import json

@@ -69,7 +69,7 @@ def refuse_exhausted_handles(error: Exception) -> None:
     """Raise InputError if the machine has no file handles left; that is not a fault of the picture."""
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         raise InputError(
-            f"too many files are open ({error}); close some, use fewer --threads, or raise the limit (ulimit -n), and "
+            f"too many files are open ({error}); close some, use fewer `threads`, or raise the limit (ulimit -n), and "
             "run the same command again"
         ) from error
 

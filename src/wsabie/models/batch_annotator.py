@@ -79,7 +79,7 @@ class BatchAnnotator:
         if kind not in (KIND, *KINDS):
             content = repr(kind) if kind else "no model"
             fact = f"{self.folder} holds {content}, and batches need a model of labels"
-            raise ModelFolderError(f"{fact}; give the folder that `wsabie train --model` wrote")
+            raise ModelFolderError(f"{fact}; give the folder that `train(model=FOLDER)` wrote")
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_annotator"}

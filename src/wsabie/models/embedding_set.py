@@ -38,7 +38,7 @@ class EmbeddingSet(SavedModel):
     """
 
     kind = "points"
-    written_by = "wsabie search --embeddings"
+    written_by = "`search(embeddings=FOLDER)`"
     ids: list[str]
     points: Float32
     origin: str = ""

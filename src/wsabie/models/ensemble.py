@@ -312,7 +312,7 @@ class Ensemble(PointTransformer, LabelModel):
         base = Wsabie() if self.estimator is None else self.estimator
         if not isinstance(base, Wsabie) or base.kind != Wsabie.kind:
             fact = f"an ensemble is made of Wsabie models, not of {type(base).__name__}"
-            raise InputError(f"{fact}; give a Wsabie (on the command line --kind {', '.join(KINDS)})")
+            raise InputError(f"{fact}; give a Wsabie (`kind` {', '.join(KINDS)})")
         return base
 
     def _build_member(self, m: int) -> Wsabie:

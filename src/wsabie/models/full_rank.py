@@ -196,7 +196,7 @@ class FullRank(ScoreRanker):
         if resume and any(map(is_model_folder, [Path(checkpoint), *conflicting_folders])):
             difference = "kind of model" if is_model_folder(checkpoint) else "joint"
             fact = f"the checkpoint at {checkpoint} was made with another {difference}"
-            raise InputError(f"{fact}; use the same settings and data, or start over (--restart)")
+            raise InputError(f"{fact}; use the same settings and data, or start over (`restart`)")
         return checkpoints
 
     def _fit_jointly(

@@ -5,7 +5,6 @@ MODEL/index/   a folder of `wsabie.storage.model_folder`: the codes, and a check
 
 import logging
 from pathlib import Path
-from shlex import quote
 from typing import Any, Literal
 
 from wsabie.core.arrays import Matrix
@@ -141,7 +140,7 @@ def find_index(model: Any, folder: Path) -> None:
     index_folder, estimator = folder / FOLDER, _find_estimator(model)
     if estimator is None or not (index_folder / "config.json").exists():
         return
-    advice = f"labels are searched exactly; run: wsabie index {quote(str(folder))}"
+    advice = f"labels are searched exactly; run: `index({str(folder)!r})`"
     try:
         index = _restore_index(open_model_folder(index_folder), estimator.exact_index())
     except WsabieError as error:

@@ -42,7 +42,7 @@ class SavedModel(SavedObject):
     """Base of models, whose folders name their kind."""
 
     kind: ClassVar[str]
-    written_by: ClassVar[str] = "wsabie train --model"
+    written_by: ClassVar[str] = "`train(model=FOLDER)`"
     """Command that writes such folders, for error messages."""
 
     @classmethod
@@ -97,7 +97,7 @@ def load_by_kind(
     state = open_model_folder(path)
     if state.kind not in kinds:
         fact = f"{path} holds {state.kind!r} where {' or '.join(map(repr, kinds))} is needed"
-        raise ModelFolderError(f"{fact}; give the folder that `{written_by}` wrote")
+        raise ModelFolderError(f"{fact}; give the folder that {written_by} wrote")
     try:
         return kinds[state.kind](state)
     except MemoryError as error:

@@ -189,7 +189,7 @@ class WordVectorRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         require(
             isinstance(self.vectors, WordVectors) and len(self.vectors) > 0,
             f"a model of kind {self.kind} needs word vectors; give those that "
-            "wsabie.read_word_vectors reads (--vectors FILE)",
+            "wsabie.read_word_vectors reads (`vectors=FILE`)",
         )
         problem = "knowledge says which terms a label has; give what wsabie.read_knowledge_graph reads, or None"
         require(self.knowledge is None or isinstance(self.knowledge, KnowledgeGraph), problem)

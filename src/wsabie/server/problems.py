@@ -4,6 +4,7 @@ import errno
 import json
 import logging
 import math
+import re
 import time
 from http import HTTPStatus
 from pathlib import Path
@@ -20,6 +21,7 @@ from wsabie.collection.folder.collection import Collection, can_result_from_dama
 from wsabie.core import errors
 from wsabie.core.errors import WsabieError
 from wsabie.core.json_conversion import JsonObject
+from wsabie.core.message_references import format_references
 from wsabie.storage.atomic_files import DiskFullError, WriteError
 
 MEDIA_TYPE = "application/problem+json"
@@ -47,6 +49,14 @@ _ROUTING_DETAILS = {
     404: "there is nothing at this address; /docs lists all requests",
     405: "this address takes other methods; the header Allow names them",
 }
+_STEP = re.compile(r"; [^;]*`([a-z_.]+)\([^`]*\)`[^;]*")
+_PAGE_HINTS = {
+    "collection.apply": "; press Suggest on the page Status",
+    "collection.models": "; choose one on the page Training",
+    "collection.scan": "; press Scan on the page Status",
+    "collection.train": "; train one on the page Training",
+}
+"""Clauses for people with a browser, in place of those with a next step; no other step has a page."""
 _CHECK_INTERVAL = 60.0  # seconds between two checks of the whole database
 _log = logging.getLogger("wsabie.serve")
 
@@ -104,6 +114,19 @@ def document_errors() -> dict[int | str, JsonObject]:
     return {status: {"description": TITLES[status], "content": content} for status in statuses}
 
 
+def name_pages(message: str) -> str:
+    """Replace clauses that name a next step by the page for it; leave out those that have none.
+
+    Examples
+    --------
+    >>> name_pages("the file changed; run: `collection.scan('photos')`")
+    'the file changed; press Scan on the page Status'
+    >>> name_pages("there is no item 7; `collection.status()` counts them")
+    'there is no item 7'
+    """
+    return _STEP.sub(lambda step: _PAGE_HINTS.get(step[1], ""), message)
+
+
 async def _answer_problem(_: Request, error: Any) -> Any:
     return error.build_response()
 
@@ -113,7 +136,7 @@ async def _answer_wsabie_error(request: Request, error: Any) -> Response:
         request.app.state.damage_check.report(error)
     status = next(status for error_type, status in _STATUS.items() if isinstance(error, error_type))
     headers = {"retry-after": "2"} if isinstance(error, errors.BusyError) else None
-    return Problem(status, error.served or str(error), headers).build_response()
+    return Problem(status, name_pages(error.served or str(error)), headers).build_response()
 
 
 async def _answer_unreadable_item(_: Request, error: Any) -> Response:
@@ -190,7 +213,7 @@ class DamageCheck:
 
     def report(self, damage: WsabieError) -> None:
         """Note damage that a request met."""
-        _log.error("%s", damage)
+        _log.error("%s", format_references(str(damage)))
         self.damage = damage
 
     async def find(self, collection: Collection) -> WsabieError | None:

@@ -344,12 +344,12 @@ def require_model_folder(path: Path) -> None:
         exists = path.exists()
         has_config, has_inner_model = ((folder / "config.json").is_file() for folder in (path, path / "model"))
     if not exists:
-        raise ModelFolderError(f"there is no model at {path}; give the folder that `wsabie train --model` wrote")
+        raise ModelFolderError(f"there is no model at {path}; give the folder that `train(model=FOLDER)` wrote")
     if has_inner_model and not has_config:
         raise ModelFolderError(f"{path} is not a model folder, but holds one; give {path / 'model'}")
     if not has_config:
         raise ModelFolderError(
-            f"{path} is not a model folder: it has no config.json; give the folder that `wsabie train --model` wrote"
+            f"{path} is not a model folder: it has no config.json; give the folder that `train(model=FOLDER)` wrote"
         )
 
 
@@ -357,7 +357,7 @@ def _read_config(path: Path) -> JsonObject:
     file, remedy = path / "config.json", "restore the folder from a copy or make it again"
     with explain_read_errors(file):
         require_model_folder(path)
-        foreign = "was not written by wsabie; give the folder that `wsabie train --model` wrote"
+        foreign = "was not written by wsabie; give the folder that `train(model=FOLDER)` wrote"
         pointer = read_json_with_checksum(file, (FORMAT, VERSION), foreign, remedy, "make it again", ModelFolderError)
     check_schema(FolderConfig, pointer, file, remedy, ModelFolderError)
     return pointer

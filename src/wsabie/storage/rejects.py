@@ -89,7 +89,7 @@ class Rejects:
             In strict mode.
         """
         if self.strict:
-            raise InputError(f"{where}: {reason}{f' ({detail})' if detail else ''}; run without --strict to skip it")
+            raise InputError(f"{where}: {reason}{f' ({detail})' if detail else ''}; run without `strict` to skip it")
         self.counts[reason] += 1
         if len(self.listed) < self.most:
             self.listed.append((str(where), reason, detail))

@@ -119,7 +119,7 @@ class CheckpointFolder:
         if not self._has_checkpoint() or not self.resume:
             return None
         state = model_folder.open_model_folder(self.path)
-        advice = "restore it from a copy, or start over (--restart)"
+        advice = "restore it from a copy, or start over (`restart`)"
         config = check_schema(CheckpointConfig, state.config, self.path, advice, ModelFolderError)
         identity = config.identity
         different = sorted(k for k in {*identity, *self.identity} if identity.get(k) != self.identity.get(k))
@@ -127,7 +127,7 @@ class CheckpointFolder:
             different = [name for name in different if name in ("data", "seed")]
         if different:
             fact = f"the checkpoint at {self.path} was made with other {', '.join(different)}"
-            raise InputError(f"{fact}; use the same settings and data, or start over (--restart)")
+            raise InputError(f"{fact}; use the same settings and data, or start over (`restart`)")
         best = None
         try:
             if config.epoch != len(config.history):

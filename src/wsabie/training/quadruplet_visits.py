@@ -14,8 +14,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from wsabie.core.arrays import Bool, Csr, Float32, Int64, Matrix
 from wsabie.core.validation import build_incidence
-from wsabie.embedding.protocols import ComposedInputs, EntityInputs
-from wsabie.embedding.relation_spaces import RelationEnds
+from wsabie.embedding.protocols import ComposedInputs, EntityInputs, RelationEnds
 from wsabie.training.samplers import PAIRS_PER_BLOCK
 from wsabie.training.training_data import PairWeighting, RowBlock, TrainingData, build_targets
 from wsabie.vocabulary.label_quadruplets import group_images_by_label

@@ -29,7 +29,7 @@ _compiled_types: set[tuple[object, ...]] = set()
 class EpochMonitor(Protocol):
     """Monitor of the space after every epoch; its `warm_up`, if it has one, compiles its kernels before."""
 
-    def figures(self, space: Any) -> Mapping[str, float]:
+    def figures(self, space: protocols.TrainableTables) -> Mapping[str, float]:
         """Return figures by name, higher is better. The first selects the best epoch."""
         ...
 
@@ -44,7 +44,7 @@ class EpochRunner:
     data : TrainingData
     """
 
-    def __init__(self, settings: TrainingSettings, space: Any, data: TrainingData) -> None:
+    def __init__(self, settings: TrainingSettings, space: protocols.TrainableTables, data: TrainingData) -> None:
         self.settings, self.space, self.data = settings, space, data
         self._samplers: dict[str | None, samplers.NegativeSampler] = {}
 
@@ -82,7 +82,7 @@ class EpochRunner:
     ) -> tuple[int, Iterator[int]]:
         """Return the number of visits of a block, and an iterator that makes them."""
         orders = loops.draw_orders(len(block.targets.rows), block.weight, self.settings.seed, epoch, number)
-        visible, sampler = self._select_visible(block), self._samplers[_get_relation_name(block)]
+        visible, sampler = self.space.view(block.ends), self._samplers[_get_relation_name(block)]
         step_config = self.build_step_config(visible, epoch + block.epoch_progress)
 
         def visit_rounds() -> Iterator[int]:
@@ -133,7 +133,7 @@ class EpochRunner:
         """Return a block, and what a pass over it needs, of each combination of types not compiled yet."""
         missing: dict[tuple[object, ...], BlockVisits] = {}
         for block in self.data.read_samples():
-            visible, sampler = self._select_visible(block), self._samplers[_get_relation_name(block)]
+            visible, sampler = self.space.view(block.ends), self._samplers[_get_relation_name(block)]
             inputs = (block.inputs, visible.candidates)
             states = (self._run, type(sampler), type(sampler.per_thread[0]), type(monitor))
             types = (*states, self.space.similarity, visible.width, *map(_describe_input_types, inputs))
@@ -150,10 +150,10 @@ class EpochRunner:
         counts: dict[str | None, Int64] = {}
         views: dict[str | None, protocols.EmbeddingSpace] = {}
         if self.data.label_counts is not None:
-            counts[None], views[None] = self.data.label_counts, self.space
+            counts[None], views[None] = self.data.label_counts, self.space.view(None)
         for block in () if counts else self.data.read_epoch(0):
             name = _get_relation_name(block)
-            visible = views.setdefault(name, self._select_visible(block))
+            visible = views.setdefault(name, self.space.view(block.ends))
             label_counts = counts.setdefault(name, np.zeros(visible.n_labels, np.int64))
             label_counts += np.bincount(block.targets.labels, minlength=visible.n_labels)
         if self.settings.loss == "owpc":
@@ -164,11 +164,6 @@ class EpochRunner:
             name: samplers.create_sampler(config, visible, counts[name], n_threads, name is None and can_sketch)
             for name, visible in views.items()
         }
-
-    def _select_visible(self, block: RowBlock) -> protocols.EmbeddingSpace:
-        """Return the space as the loops see it: all of it, or the view of the block's relation."""
-        visible: protocols.EmbeddingSpace = self.space if block.ends is None else self.space.view(block.ends)
-        return visible
 
     @property
     def _run(self) -> VisitLoop:

@@ -2,14 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix, UInt64, iterate_slices
 from wsabie.core.label_lists import LabelLists
-from wsabie.embedding.protocols import ComposedInputs, EntityInputs, KernelArrays
+from wsabie.embedding.protocols import ComposedInputs, EntityInputs, KernelArrays, RelationEnds
 from wsabie.kernels.training.warp import TrainingTargets, hash_to_bit
 
 PAIRS_PER_VISIT = 8
@@ -28,7 +28,7 @@ class RowBlock(NamedTuple):
 
     inputs: EntityInputs | ComposedInputs
     targets: KernelArrays  # kernels.warp.TrainingTargets
-    ends: Any = None  # RelationEnds, if the space has several relations
+    ends: RelationEnds | None = None  # if the space has several relations
     weight: float = 1.0  # visits of a pair in an epoch
     blocks_per_turn: int | None = None  # kernels' blocks between those of other relations
     epoch_progress: float = 0.0  # share of the epoch before this block, which lowers the rate

@@ -22,7 +22,7 @@ def require_enough_items(n_items: int, share: float, unit: str) -> None:
     """Raise InputError for too few items to hold a share out."""
     if n_items < 2 / share:
         problem = f"1 {unit} is too few" if n_items == 1 else f"{n_items:,} {unit}s are too few"
-        raise InputError(f"{problem} to set {100 * share:.3g}% aside; give more {unit}s, or --hold-out 0")
+        raise InputError(f"{problem} to set {100 * share:.3g}% aside; give more {unit}s, or `hold_out=0`")
 
 
 def find_centred_views(rows: FeatureTable) -> Int64:
@@ -245,7 +245,7 @@ def split_labels(rows: FeatureTable, valid: float, test: float, seed: int, least
     """
     if rows.augment:
         fact = "further views of a picture would keep the label that is held out"
-        raise InputError(f"{fact}; extract features without --augment")
+        raise InputError(f"{fact}; extract features without `augment`")
     sides, remaining = {}, rows.Y
     for number, (name, share) in enumerate((("test", test), ("valid", valid))):
         if share or name == "test":

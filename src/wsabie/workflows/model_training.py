@@ -228,8 +228,8 @@ def _start_from_model(estimator: Any, start: Annotator, data: PreparedData[Any])
         raise InputError(f"{fact}; give one of kind wsabie, and train such")
     if data.extractor is not None or rows.extractor_fingerprint != start.extractor_fingerprint:
         fact = "the features come from another extractor than those of the model to begin with"
-        command = "wsabie features images FOLDER --extractor MODEL --out FILE"
-        raise InputError(f"{fact}; extract them by that one first: {command}")
+        step = "`features.images(FOLDER, extractor=MODEL, out=FILE)`"
+        raise InputError(f"{fact}; extract them by that one first: {step}")
     if start.feature_names is not None and rows.feature_names is not None:
         model = reorder_features(model, start.feature_names, rows.feature_names)
     estimator.set_params(init_model=model)
@@ -361,7 +361,7 @@ def _drop_labels_without_vector(rows: FeatureTable, recipe: TrainingRecipe, reje
     if not len(matches.positions):
         raise InputError(
             f"none of the {len(rows.label_names):,} labels of {recipe.source} has a word vector, such as "
-            f"{', '.join(map(repr, matches.missing[:3]))}; give vectors of their words, or --knowledge that names them"
+            f"{', '.join(map(repr, matches.missing[:3]))}; give vectors of their words, or `knowledge` that names them"
         )
     other_labels = [label for label in dict.fromkeys(recipe.estimator.labels) if label not in set(rows.label_names)]
     for label in (*matches.missing, *(recipe.estimator.compute_targets(other_labels).missing if other_labels else ())):
@@ -398,7 +398,7 @@ def extract_training_rows(
     folder, table = work / "extractor", work / "features.parquet"
     if is_model_folder(folder):
         requested_extractor, extractor = extractor, load_extractor(folder)
-        remedy = "go on with the same options, or start over (--restart)"
+        remedy = "go on with the same options, or start over (`restart`)"
         extractor.refuse_other_settings(requested_extractor, folder, remedy)
     else:
         extractor = fit_extractor(extractor, fitting_items, **context._asdict())
@@ -455,5 +455,5 @@ def _split_sides(
 def _select_labels(counts: Int64, recipe: TrainingRecipe) -> Int64:
     """Return the ids of labels with enough training rows."""
     label_ids = np.flatnonzero(counts >= recipe.min_rows) if recipe.min_rows > 1 else np.arange(len(counts))
-    require(len(label_ids) > 0, f"no label has {recipe.min_rows} training rows; lower --min-rows, or give more rows")
+    require(len(label_ids) > 0, f"no label has {recipe.min_rows} training rows; lower `min_rows`, or give more rows")
     return label_ids

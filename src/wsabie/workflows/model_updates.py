@@ -31,7 +31,7 @@ def require_updatable(annotator: Annotator, folder: Path) -> Wsabie:
     """Return the model of a folder if it can be updated; raise InputError otherwise."""
     model = annotator.model
     if not isinstance(model, Wsabie) or model.kind != "wsabie":
-        remedy = "train it again, or train --kind wsabie"
+        remedy = "train it again, or train one with `kind='wsabie'`"
         raise InputError(f"{folder} is of kind {model.kind}, which cannot go on; {remedy}")
     return model
 

@@ -71,7 +71,9 @@ def require_object_parts(annotator: Annotator, where: str = "the model") -> Obje
         It is another kind of model, or takes rows.
     """
     if not isinstance(annotator.model, ObjectParts):
-        raise InputError(f"{where} is not a model of objects and parts; train one with --kind parts --relations FILE")
+        raise InputError(
+            f"{where} is not a model of objects and parts; train one: `train(kind='parts', relations=FILE)`"
+        )
     require(annotator.extractor is not None, f"{where} was trained on rows of features, and cannot look at pictures")
     return annotator.model
 

@@ -53,7 +53,7 @@ def narrow_rows(columns: ColumnTable, precision: Values, path: Path) -> NarrowRo
     if not types:
         raise InputError(
             f"{format_path(path)} has the value {values[_exceeds_half(values)].flat[0]:g}, which float16 cannot hold "
-            "to one part in 2,048; write the shards with --values exact"
+            "to one part in 2,048; write the shards with `values='exact'`"
         )
     columns = replace_values(columns, values.astype(types[0]))
     return NarrowRows(narrow_indices(columns, find_index_width(columns)), types)
@@ -100,6 +100,6 @@ def list_common_types(several: Sequence[Sequence[str]], path: Path) -> list[str]
     if not shared:  # with "half", where one part has whole numbers alone
         raise InputError(
             f"{format_path(path)} has values above 65,504 beside others that are negative or no whole numbers, which "
-            "float16 cannot hold to one part in 2,048; write the shards with --values exact"
+            "float16 cannot hold to one part in 2,048; write the shards with `values='exact'`"
         )
     return shared

@@ -351,7 +351,7 @@ def _write_missing_shards(
     """Write the missing shards, then the files beside them."""
     n_rows = runs.total("rows")
     if not n_rows:
-        remedy = "look at the list that --rejects FILE writes"
+        remedy = "look at the list that `rejects=FILE` writes"
         raise InputError(f"no rows are left of {format_path(runs.stream.path)}; {remedy}")
     require(
         runs.total("pairs") > 0, f"nothing in {format_path(runs.stream.path)} has a label; give rows that have some"

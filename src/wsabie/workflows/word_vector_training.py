@@ -97,7 +97,7 @@ def learn_word_vectors(
     model.build_vocab(_report_pass(text, progress, "counting words"))
     if not len(model.wv):
         times = "" if min_count == 1 else f" {min_count} times"
-        raise InputError(f"no word is found{times} in {src}; give more text, or a lower min_count (--min-count)")
+        raise InputError(f"no word is found{times} in {src}; give more text, or a lower `min_count`")
     with progress.stage("learning vectors", epochs, "epochs") as stage:
         model.train(text, total_examples=model.corpus_count, epochs=epochs, callbacks=[_EpochCallback(stage.advance)])
     return WordVectorResult(list(model.wv.index_to_key), model.wv.vectors, int(model.corpus_total_words))

@@ -49,7 +49,7 @@ def list_cells(kind: str, path: Path, modality: str, folder: Path) -> Iterator[t
     yield ["split", path, "--out", folder / "parts"], SPLITS.get(content)
     hint = None if modality == "rows" else "shards hold rows; extract features first with wsabie features"
     yield ["shards", path, "--out", folder / "more shards"], hint
-    hint = r"run: wsabie collection init|give the folder that `wsabie train --model` wrote"
+    hint = r"run: wsabie collection init|give the folder that `wsabie train --model FOLDER` wrote"
     yield ["info", path], hint if path.is_dir() and kind != "shards" else None
     hint = None if path.is_dir() else "is a file; give the folder that holds your pictures"
     yield ["collection", "init", path], hint

@@ -259,6 +259,6 @@ def test_vectors_are_trained_from_text(tmp_path: Path, cli: Cli) -> None:
     nothing.write_text("Only once. Each word.\n")
     errors = cli("vectors", "train", nothing, "--out", out).err
     assert "no word is found 5 times" in errors
-    assert "a lower min_count (--min-count)" in errors
+    assert "a lower --min-count" in errors
     nothing.write_text("sea salt\n" * 50)
     assert cli("vectors", "train", nothing, "--out", out, "--phrases", 0, "--dim", 2, "--json").json["words"] == 2

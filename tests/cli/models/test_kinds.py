@@ -145,7 +145,7 @@ def test_labels_with_one_row_each_get_the_default_kind(cli: Cli, tmp_path: Path)
         (("--kind", "popularity", "--epochs", 5), "popularity has no parameter epochs; it takes no parameters"),
         (("--kind", "nearest", "--log", "l.jsonl"), "--log is about epochs, and nearest has none; leave --log out"),
         (("--kind", "svm", "--hold-out", 0.2), "--hold-out is about epochs, and svm has none"),
-        (("--kind", "pamir", "--ensemble", 2), "give a Wsabie (on the command line --kind wsabie, w"),
+        (("--kind", "pamir", "--ensemble", 2), "give a Wsabie (--kind wsabie, w"),
         (("--kind", "full-rank", "--hold-out", 0), "blend is chosen on validation rows"),
     ],
 )

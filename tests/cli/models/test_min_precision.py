@@ -89,4 +89,4 @@ def test_unevaluated_suggestions_are_refused(cli: Cli, model: Path, rows: Path, 
             failed = cli("annotate", folder, rows, "--min-precision", "0.9", *more)
             assert failed.code == 1
             assert f"it is unknown how often the labels of {folder} are right" in " ".join(failed.err.split())
-            assert "let it learn (wsabie collection train DIR)" in " ".join(failed.err.split())
+            assert "let it learn: wsabie collection train DIR" in " ".join(failed.err.split())

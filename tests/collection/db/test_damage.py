@@ -253,7 +253,7 @@ def test_each_parent_is_looked_up_once() -> None:
     [
         (
             "DROP TABLE item_scores",
-            r"is damaged \(the table item_scores is missing\); restore a backup: wsabie collection restore",
+            r"is damaged \(the table item_scores is missing\); restore a backup: `collection.restore",
         ),
         ("ALTER TABLE items RENAME COLUMN size TO other", r"is damaged \(items.size is missing\)"),
         ("DELETE FROM alembic_version", r"its tables have no version"),

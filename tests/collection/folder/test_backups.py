@@ -213,7 +213,7 @@ def test_emptied_catalogue_is_refused_and_restored(folder: Path) -> None:
         add_label(collection, "sky")
     empty_catalogue(folder)
     for read_only in (False, True):
-        with pytest.raises(InputError, match=r"was emptied.*restore the backup of 20.*wsabie collection restore"):
+        with pytest.raises(InputError, match=r"was emptied.*restore the backup of 20.*`collection.restore"):
             open_collection(folder, read_only=read_only)
     assert (folder / ".wsabie/catalogue.db").read_bytes() == b""
     result = restore_backup(folder, by="eve")
@@ -232,7 +232,7 @@ def test_older_catalogue_is_refused_until_accepted(folder: Path, tmp_path: Path)
     newer = (folder / ".wsabie/catalogue.db").read_bytes()
     (folder / ".wsabie/catalogue.db").write_bytes(older)
     for read_only in (False, True):
-        with pytest.raises(InputError, match=r"ends at entry 2 of its journal, .* had 3; .*restore .* --accept"):
+        with pytest.raises(InputError, match=r"ends at entry 2 of its journal, .* had 3; .*restore.*, accept=True"):
             open_collection(folder, read_only=read_only)
     assert accept_database(folder, by="eve").lost == 1
     assert read_label_names(folder) == ["land", "sea"]
@@ -273,7 +273,7 @@ def test_lost_catalogue_and_config_are_restored(folder: Path) -> None:
         back_up(collection.engine, collection.place, "manual")
     empty_catalogue(folder)
     (folder / ".wsabie/collection.json").unlink()
-    with pytest.raises(InputError, match=r"was a collection.* wsabie collection restore "):
+    with pytest.raises(InputError, match=r"was a collection.* `collection.restore"):
         create_collection(folder)
     (folder / ".wsabie/catalogue.db-wal").write_bytes(b"changes" * 1000)
     assert str(restore_backup(folder, by="eve").replaced).endswith("-wal")

@@ -123,7 +123,7 @@ def test_unreadable_folder_is_reported(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_folder_without_a_collection_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is not a collection yet; make it one: wsabie collection init"):
+    with pytest.raises(InputError, match=r"is not a collection yet; make it one: `collection.init"):
         open_collection(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file; give the folder"):
@@ -146,7 +146,7 @@ def test_folder_without_a_collection_is_reported(tmp_path: Path) -> None:
     [
         ("nonsense", "is not the address of a database"),
         ("mysql://a@b/c", "mysql databases are not supported"),
-        ("postgresql://eve:secret@localhost/photos", "a password in --database would be written to disk"),
+        ("postgresql://eve:secret@localhost/photos", "a password in `database` would be written to disk"),
         ("postgresql://eve@127.0.0.1:1/photos", "does not answer as it should"),
         ("postgres://eve@127.0.0.1:1/photos", "does not answer as it should"),
     ],

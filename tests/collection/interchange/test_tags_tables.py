@@ -360,7 +360,7 @@ def test_contradictory_lines_and_decided_tags_are_reported(collection: Collectio
     assert (result.tags, result.added, result.kept_by_person, result.labels) == (4, 1, 1, 0)
     assert rejects.listed == [(f"{tmp_path}/t.csv:3", "tag at odds with a later line", "")]
     assert read_annotation_states(collection) == {(A, "sea", "", "rejected"), (B, "sea", "", "accepted")}
-    with pytest.raises(InputError, match=r"t.csv:3: tag at odds with a later line; run without --strict"):
+    with pytest.raises(InputError, match=r"t.csv:3: tag at odds with a later line; run without `strict`"):
         import_tags(collection, tmp_path / "t.csv", by="adam", rejects=Rejects(strict=True))
 
 

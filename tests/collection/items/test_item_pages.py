@@ -334,13 +334,11 @@ def test_collection_without_a_model_has_no_suggestions(collection: Collection) -
 def test_unused_models_are_reported(filled: Collection) -> None:
     with begin_write(filled.engine) as connection:
         connection.execute(update(tables.models).values(in_use=False, figures={"items": 1}))
-    with pytest.raises(
-        InputError, match="one model, which is not in use; to use it: wsabie collection models DIR --use 1"
-    ):
+    with pytest.raises(InputError, match=r"one model, which is not in use; .*`collection.models\('DIR', use=1"):
         read_item_page(filled, sort="best_probability")
-    with pytest.raises(InputError, match=f"models {filled.folder} --use 1"):
+    with pytest.raises(InputError, match=rf"models\('{filled.folder}', use=1"):
         load_model(filled)
     with begin_write(filled.engine) as connection:
         connection.execute(update(tables.models).values(is_removed=True))
-    with pytest.raises(InputError, match="has no model yet; run: wsabie collection train"):
+    with pytest.raises(InputError, match=r"has no model yet; run: `collection.train"):
         load_model(filled)

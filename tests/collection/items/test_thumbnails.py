@@ -89,7 +89,7 @@ def test_unreadable_pictures_are_refused(collection: Collection) -> None:
     with pytest.raises(InputError, match="unreadable file"):
         make_thumbnail(collection, item_ids["a.png"], 1024)
     Image.new("RGB", (9, 9)).save(folder / "a.png")  # no thumbnail of this may get the name of the other
-    with pytest.raises(InputError, match="changed since it was scanned; run: wsabie collection scan"):
+    with pytest.raises(InputError, match=r"changed since it was scanned; run: `collection.scan"):
         make_thumbnail(collection, item_ids["a.png"], 1024)
     assert not list(collection.thumbnails.glob("*/*.tmp"))
     assert get_thumbnail_path(collection, "abcd", 256).name == "abcd-256.webp"

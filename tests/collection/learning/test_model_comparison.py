@@ -243,7 +243,7 @@ def test_models_with_other_extractors_or_lost_rows_are_compared(tagged: tuple[Co
         rows.unlink()
     for picture in collection.folder.glob("*.webp"):
         os.utime(picture, (1, 1))
-    with pytest.raises(InputError, match="held-out items can be read as it was scanned; run: wsabie collection scan "):
+    with pytest.raises(InputError, match=r"held-out items can be read as it was scanned; run: `collection.scan"):
         compare_models(collection, [1, 2])
 
 

@@ -46,7 +46,7 @@ def test_changed_files_are_named_when_too_few_remain(tagged: tuple[Collection, d
     with pytest.raises(InputError) as refused:
         train_collection_model(collection, full=True, **OPTIONS)
     assert "40 files changed or disappeared since the last scan, which leaves 0 items with tags" in str(refused.value)
-    assert f"; run: wsabie collection scan {collection.folder}" in str(refused.value)
+    assert f"; run: `collection.scan('{collection.folder}')" in str(refused.value)
     assert "press Scan" in refused.value.served
     assert str(collection.folder) not in refused.value.served
     scan_collection(collection, by="eve")

@@ -370,7 +370,7 @@ def test_move_to_an_occupied_path_is_deferred(collection: Collection) -> None:
 
 
 def test_invalid_tag_sources_are_refused(photos: Collection) -> None:
-    with pytest.raises(InputError, match="only sounds have 'tags'; leave --tags out, or say --tags xmp"):
+    with pytest.raises(InputError, match=r"only sounds have 'tags'; leave `tags` out, or say `tags='xmp'`"):
         run_scan(photos, tags="tags")
 
 

@@ -196,14 +196,15 @@ def test_other_tag_sources_are_reported(collection: Collection) -> None:
     result = run_scan(collection)
     assert (result.added_tags, len(result.notes)) == (1, 1)
     assert (
-        "the names of 2 sub-folders are not tags, since a table says the tags (--tags folders takes" in result.notes[0]
+        "the names of 2 sub-folders are not tags, since a table says the tags (`tags='folders'` takes"
+        in result.notes[0]
     )
     assert run_scan(collection).notes == ()  # it is told once
     table = collection.folder / "sea/metadata.csv"
     table.write_text("file_name,labels\n1.png,tern\n")
     assert run_scan(collection).notes == (
-        f"in sub-folders of {collection.folder} 1 table of tags is not read; to take one over: wsabie collection "
-        f"import DIR {table}",
+        f"in sub-folders of {collection.folder} 1 table of tags is not read; to take one over: "
+        f"`collection.import_(DIR, {str(table)!r})`",
     )
     assert run_scan(collection).notes == ()
     (collection.folder / "sky/metadata.jsonl").write_text("")

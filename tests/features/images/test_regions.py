@@ -160,5 +160,5 @@ def test_region_is_part_of_the_fingerprint() -> None:
 
 
 def test_regions_are_not_copied_as_pictures(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="extract features first: wsabie features images here"):
+    with pytest.raises(Exception, match=r"extract features first: `features.images\('here'"):
         write_parquet_images(make_regions(draw_painting(), Box(0, 0, 40, 40)), tmp_path / "a.parquet")

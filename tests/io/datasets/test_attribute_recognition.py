@@ -68,7 +68,7 @@ def test_bad_rows_are_listed(tmp_path: Path) -> None:
         (f"{path}:4", "path that leads out of the folder", "'../b'"),
         (f"{path}:6", "row at odds with another of its file", "split test and not train"),
     ]
-    with pytest.raises(InputError, match="without --strict"):
+    with pytest.raises(InputError, match=r"without `strict`"):
         read_attributes(path, rejects=Rejects(strict=True))
 
 

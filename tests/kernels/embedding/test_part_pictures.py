@@ -15,8 +15,8 @@ from passes import TABLES, assert_same
 from strategies import DIM, make_step_config, random_space, seeds, sparse_rows
 from wsabie.core.validation import check_features
 from wsabie.embedding import tables
-from wsabie.embedding.protocols import ComposedInputs
-from wsabie.embedding.relation_spaces import ItemSpace, PartsSpace, RelationEnds
+from wsabie.embedding.protocols import ComposedInputs, RelationEnds
+from wsabie.embedding.relation_spaces import ItemSpace, PartsSpace
 from wsabie.kernels.training.warp import UPDATES
 from wsabie.training.quadruplet_visits import _scale_rows
 from wsabie.training.training_data import build_targets

@@ -55,7 +55,7 @@ def test_killed_conversion_resumes_with_equal_shards(tmp_path: Path, writes: int
     code = KILLED.format(tests=str(Path(__file__).parents[2]), writes=writes, file=str(file), out=str(out))
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False, capture_output=True)
     assert killed.returncode == -9, killed.stderr.decode()
-    with pytest.raises(InputError, match="not finished; run the same `wsabie shards` command again"):
+    with pytest.raises(InputError, match=r"not finished; run `shards\(\)` again in the same way"):
         open_shards(out)
     names_before = {name for name in content(out) if name.startswith(("run-", "rows-"))}
     assert len(names_before) == min(writes - 1, 18)
@@ -347,5 +347,5 @@ def test_strict_refuses_the_rejects_of_a_stopped_run(tmp_path: Path, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         in_shards(tmp_path / "rows.txt", tmp_path / "out")
     monkeypatch.undo()
-    with pytest.raises(InputError, match=r"rows\.txt:1: value that is not finite .*; run without --strict to skip it"):
+    with pytest.raises(InputError, match=r"rows\.txt:1: value that is not finite .*; run without `strict` to skip it"):
         in_shards(tmp_path / "rows.txt", tmp_path / "out", Rejects(strict=True))

@@ -42,7 +42,7 @@ def _show_suggestions(result: "ApplyResult", folder: Path) -> None:
         if result.calibrated_on:
             print_note(f"their probabilities follow {result.calibrated_on:,} decisions")
         else:
-            print_note("weak: their probabilities follow no decision yet; `apply` again after 20")
+            print_note("weak: their probabilities follow no decision yet; apply again after 20")
         print_note(f"then: wsabie collection train {quote_path(folder)}")
     if result.coverage is not None:
         coverage = result.coverage

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from sqlalchemy import Connection, FromClause, exists, select
 
 from wsabie.collection.db.database import begin_read, select_in
-from wsabie.collection.db.errors import format_command
+from wsabie.collection.db.errors import format_step
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time
 from wsabie.collection.db.tables import Condition, annotations, items, models, roots, suggestions
 from wsabie.collection.folder.collection import Collection
@@ -118,14 +118,16 @@ def make_no_model_error(connection: Connection, folder: str | Path = "DIR") -> I
     """Return the error for a collection without a model in use; it names the next command."""
     is_available = (models.c.is_removed.is_(False)) & (models.c.figures != {})
     model_ids = connection.scalars(select(models.c.id).where(is_available).order_by(models.c.id)).all()
-    subject = "the collection" if folder == "DIR" else folder
     if not model_ids:
-        served = "the collection has no model yet; train one on the page Training"
-        return InputError(f"{subject} has no model yet; run: {format_command('train', folder)}", served=served)
+        return _hide_folder(f"has no model yet; run: {format_step('train', folder)}", folder)
     status = f"{len(model_ids)} models, and none" if len(model_ids) > 1 else "one model, which is not"
-    command = f"{format_command('models', folder)} --use {model_ids[-1]}"
-    served = f"the collection has {status} in use; choose one on the page Training"
-    return InputError(f"{subject} has {status} in use; to use it: {command}", served=served)
+    step = format_step("models", folder, use=model_ids[-1])
+    return _hide_folder(f"has {status} in use; to use it: {step}", folder)
+
+
+def _hide_folder(fact: str, folder: str | Path) -> InputError:
+    served = f"the collection {fact}"
+    return InputError(served if folder == "DIR" else f"{folder} {fact}", served=served)
 
 
 def has_decision(table: FromClause = suggestions) -> Condition:
@@ -270,8 +272,7 @@ def _resolve_names(
     unknown = set(item_ids)
     unknown -= {row[0] for row in select_in(change.connection, select(items.c.id), items.c.id, sorted(unknown))}
     if unknown:
-        message = f"there is no item with id {min(unknown)}; `wsabie collection status` counts them"
-        raise NotFoundError(message, served=f"there is no item {min(unknown)}")
+        raise NotFoundError(f"there is no item with id {min(unknown)}; `collection.status()` counts them")
     accepted = list(dict.fromkeys(name for state, name in pairs if state == "accepted"))
     existing = label_store.find_labels(change.connection, accepted)
     label_ids = label_store.ensure_labels(change, accepted)

@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from sqlalchemy import Engine
@@ -89,20 +88,21 @@ def make_damage_error(engine: Engine, fault: str) -> CollectionError:
 def format_restore_hint(engine: Engine) -> str:
     """Return a hint on how to replace a damaged database by a backup."""
     if engine.dialect.name != "sqlite":
-        return "restore a dump of it (`wsabie collection restore DIR` prints the command)"
+        return "restore a dump of it (`collection.restore(DIR)` prints the command)"
     folder = Path(str(engine.url.database)).parent.parent
-    return f"restore a backup: {format_command('restore', folder)}"
+    return f"restore a backup: {format_step('restore', folder)}"
 
 
-def format_command(verb: str, folder: str | Path) -> str:
-    """Return the command of a collection that a message suggests.
+def format_step(verb: str, *words: str | Path, **options: object) -> str:
+    """Return the reference to a next step, as messages have it (`wsabie.core.message_references`).
 
     Examples
     --------
-    >>> format_command("scan", "my photos")
-    "wsabie collection scan 'my photos'"
+    >>> format_step("models", "my photos", use=3)
+    "`collection.models('my photos', use=3)`"
     """
-    return f"wsabie collection {verb} {quote(str(folder))}"
+    arguments = [*(repr(str(word)) for word in words), *(f"{name}={value!r}" for name, value in options.items())]
+    return f"`collection.{verb}({', '.join(arguments)})`"
 
 
 def _is_damage(error: BaseException | None) -> bool:

@@ -280,7 +280,7 @@ def _find_undoable(change: JournalWriter, entry_id: int | None, names: tuple[str
             remedy = f"the last that can be undone is entry {foreign_entry.id}, of {foreign_entry.by}: give its id"
             raise InputError(f"there is nothing of yours to undo; {remedy}")
         message = "there is nothing of yours to undo" if entry_id is None else f"the journal has no entry {entry_id}"
-        raise InputError(f"{message}; `wsabie collection history` lists what was done", served=message)
+        raise InputError(f"{message}; `collection.history()` lists what was done")
     entry = JournalEntry(*row)
     if entry.undone_by is not None:
         fact = f"entry {entry.id} is undone already, by entry {entry.undone_by}"
@@ -292,7 +292,7 @@ def _find_undoable(change: JournalWriter, entry_id: int | None, names: tuple[str
 
 def _revert_changes(change: JournalWriter, changes: Sequence[Row], undone: JournalEntry) -> None:
     message = f"entry {undone.id} cannot be undone: what it removed was made again since, or what that needs is gone"
-    message += "; undo what came later first (`wsabie collection history`)"
+    message += "; undo what came later first"
     try:
         change.revert(changes)
     except IntegrityError as error:

@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple, cast
 from sqlalchemy import URL, Engine, insert, make_url, text
 
 from wsabie.collection.db import database, tables
-from wsabie.collection.db.errors import explain_database_errors, format_command
+from wsabie.collection.db.errors import explain_database_errors, format_step
 from wsabie.collection.db.journal import format_current_time
 from wsabie.collection.db.sqlite_file import connect_file, copy_file, get_rollback_journal, has_content, list_log_files
 from wsabie.collection.folder import collection_file
@@ -283,7 +283,7 @@ def restore_backup(folder: Path, source: Path | None = None, *, by: str, accept:
     collection_file.refuse_read_only(folder)
     path, state = _choose_backup(place, source)
     if state.identity and record.catalogue not in (None, state.identity) and not accept:
-        raise InputError(f"{path} is a backup of another collection; choose another, or accept it: --accept")
+        raise InputError(f"{path} is a backup of another collection; choose another, or accept it: `accept`")
     with collection_file.lock_database(place):
         database_path = place / collection_file.DATABASE_FILE
         replaced, end = _keep_replaced(place, database_path)
@@ -314,7 +314,7 @@ def accept_database(folder: Path, *, by: str) -> RestoreResult:
     with collection_file.lock_database(place), database.connect_database(address) as engine:
         is_empty = record.database is None and not has_content(place / collection_file.DATABASE_FILE)
         if is_empty or database.read_version(engine) is None:
-            raise InputError(f"there is no database to accept; restore a backup: {format_command('restore', folder)}")
+            raise InputError(f"there is no database to accept; restore a backup: {format_step('restore', folder)}")
         upgrade_tables(engine, place)
         database.check_tables(engine)
         old = collection_file.read_state(engine)

@@ -35,7 +35,7 @@ from wsabie.collection.db.database import (
     open_database,
     read_version,
 )
-from wsabie.collection.db.errors import DAMAGED, format_address, format_command
+from wsabie.collection.db.errors import DAMAGED, format_address, format_step
 from wsabie.collection.db.sqlite_file import Mode, get_rollback_journal, has_content
 from wsabie.collection.folder.backups import back_up_daily, find_best_backup, upgrade_tables
 from wsabie.collection.folder.collection_file import (
@@ -106,7 +106,7 @@ def _upgrade_old_tables(folder: Path, tables_version: str) -> None:
     """Upgrade the tables of an older version before a read-only connection."""
     if not can_write(folder):
         fact = f"the tables of {folder} are of an older version ({tables_version}, here {HEAD})"
-        remedy = f"let somebody who may write there run: {format_command('status', folder)}"
+        remedy = f"let somebody who may write there run: {format_step('status', folder)}"
         raise InputError(f"{fact} and cannot be changed here; {remedy}")
     _open_to_write(folder)
 
@@ -124,20 +124,20 @@ def _refuse_other(engine: Engine, state: DatabaseState, folder: Path, record: Co
         fault = f"ends at entry {state.journal} of its journal, and the one that was there had {record.journal}"
     else:
         return
-    accept = f"or accept it as it is: {format_command('restore', folder)} --accept"
+    accept = f"or accept it as it is: {format_step('restore', folder, accept=True)}"
     raise InputError(f"{format_address(engine)} {fault}; {suggest_recovery(folder, can_start_over=False)}, {accept}")
 
 
 def suggest_recovery(folder: Path, *, can_start_over: bool = True) -> str:
     """Return a hint on how to restore a database, or to start over if there is no backup."""
     if (folder / PLACE / NAME).is_file() and read_collection_file(folder / PLACE).database is not None:
-        return f"restore a dump of it, by the command that this prints: {format_command('restore', folder)}"
+        return f"restore a dump of it, by the command that this prints: {format_step('restore', folder)}"
     backup = find_best_backup(folder / PLACE)
     if backup is None:
-        start_over = f", or start over: move {folder / PLACE} away, then {format_command('init', folder)}"
-        command = format_command("restore", folder)
-        return f"restore a copy of your own: {command} FILE{start_over if can_start_over else ''}"
-    return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {format_command('restore', folder)}"
+        start_over = f", or start over: move {folder / PLACE} away, then {format_step('init', folder)}"
+        copy = f"restore a copy of your own: {format_step('restore', folder, 'FILE')}"
+        return f"{copy}{start_over if can_start_over else ''}"
+    return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {format_step('restore', folder)}"
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ def create_collection(folder: Path, database: str | None = None) -> Collection:
     if is_collection(folder):
         if database is not None and read_collection_file(data_folder).database != database:
             fact = f"{folder} is a collection with another database"
-            raise InputError(f"{fact}; leave --database out, or choose another folder")
+            raise InputError(f"{fact}; leave `database` out, or choose another folder")
         return open_collection(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give the folder that holds your pictures, or an empty one")
@@ -235,7 +235,7 @@ def create_collection(folder: Path, database: str | None = None) -> Collection:
         _refuse_lost_database(data_folder)
     elif _has_password(database):
         remedy = "put it into ~/.pgpass or PGPASSWORD and leave it out"
-        raise InputError(f"a password in --database would be written to disk; {remedy}")
+        raise InputError(f"a password in `database` would be written to disk; {remedy}")
     with _create_folder(folder), _create_folder(data_folder):
         collection = Collection(folder, *connect(folder, CollectionFile(1, database), "rwc"))
     try:
@@ -296,8 +296,8 @@ def can_result_from_damage(error: BaseException) -> bool:
 
 def make_rescan_error(folder: Path, reason: str, served_reason: str = "") -> InputError:
     """Return the error for files that changed since the last scan."""
-    served = f"{served_reason or reason}; press Scan on the page Status"
-    return InputError(f"{reason}; run: {format_command('scan', folder)}", served=served)
+    step = f"run: {format_step('scan', folder)}"
+    return InputError(f"{reason}; {step}", served=f"{served_reason or reason}; {step}")
 
 
 def make_damage_error(collection: Collection, fault: str) -> CollectionError:

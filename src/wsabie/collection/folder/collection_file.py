@@ -17,7 +17,7 @@ from sqlalchemy import Engine, select
 
 from wsabie.collection.db import tables
 from wsabie.collection.db.database import begin_read
-from wsabie.collection.db.errors import format_command, make_damage_error
+from wsabie.collection.db.errors import format_step, make_damage_error
 from wsabie.collection.db.journal import read_last_entry
 from wsabie.core.errors import InputError, require
 from wsabie.storage.atomic_files import WriteError, explain_read_errors, hold_file, lock_folder, write_text
@@ -145,7 +145,7 @@ def require_collection(folder: Path) -> Path:
         if (enclosing := find_enclosing_collection(folder)) is not None:
             fact = f"{folder} lies in the collection {enclosing} and is not a collection itself"
             raise InputError(f"{fact}; give {enclosing}")
-        raise InputError(f"{folder} is not a collection yet; make it one: {format_command('init', folder)}")
+        raise InputError(f"{folder} is not a collection yet; make it one: {format_step('init', folder)}")
     return folder
 
 

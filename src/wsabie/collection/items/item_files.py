@@ -11,12 +11,12 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from wsabie.collection.db.database import fetch_rows
-from wsabie.collection.db.errors import format_command
+from wsabie.collection.db.errors import format_step
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.core.errors import InputError, NotFoundError
 
-_SCAN_HINT = "and press Scan on the page Status"
+_SCAN_STEP = "run: `collection.scan()`"
 
 
 class ItemFile(NamedTuple):
@@ -43,11 +43,9 @@ def find_item_file(collection: Collection, item: int) -> ItemFile:
     row = next(iter(fetch_rows(collection.engine, query)), None) if abs(item) < 2**63 else None
     folder = None if row is None else collection.roots().get(row.root_id)
     if row is None or folder is None:
-        message = f"there is no item with id {item} that has a file"
-        raise NotFoundError(f"{message}; `wsabie collection status` counts them", served=message)
+        raise NotFoundError(f"there is no item with id {item} that has a file; `collection.status()` counts them")
     if row.hash is None:
-        message, command = f"{row.path} cannot be read; repair it", format_command("scan", collection.folder)
-        raise InputError(f"{message}, and run: {command}", served=f"{message}, {_SCAN_HINT}")
+        raise InputError(f"{row.path} cannot be read; repair it; run: {format_step('scan', collection.folder)}")
     path = folder / row.path
     if not _is_within(path, folder):
         raise _make_link_error(path, folder)
@@ -95,8 +93,8 @@ def open_item_file(item_file: ItemFile) -> FileIO:
         return stream
     stream.close()
     if inside:
-        served = f"{path.relative_to(folder)} is no longer a file; put it back, {_SCAN_HINT}"
-        raise InputError(f"{path} is no longer a file; run: wsabie collection scan", served=served)
+        served = f"{path.relative_to(folder)} is no longer a file; put it back; {_SCAN_STEP}"
+        raise InputError(f"{path} is no longer a file; {_SCAN_STEP}", served=served)
     raise _make_link_error(path, folder)
 
 
@@ -120,8 +118,8 @@ def _is_within(path: Path | str, folder: Path) -> bool:
 def _make_read_error(path: Path, folder: Path, error: OSError) -> InputError:
     message = f"unreadable file ({error.strerror})"
     refusal = NotFoundError if isinstance(error, FileNotFoundError | NotADirectoryError) else InputError
-    served = f"{path.relative_to(folder)}: {message}; repair it, {_SCAN_HINT}"
-    return refusal(f"{path}: {message}; run: wsabie collection scan", served=served)
+    served = f"{path.relative_to(folder)}: {message}; repair it; {_SCAN_STEP}"
+    return refusal(f"{path}: {message}; {_SCAN_STEP}", served=served)
 
 
 def _make_link_error(path: Path, folder: Path) -> InputError:

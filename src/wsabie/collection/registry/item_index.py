@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, select
 
 from wsabie.collection.db.cache import FileCache
 from wsabie.collection.db.database import begin_read, iterate_chunks
-from wsabie.collection.db.errors import format_command
+from wsabie.collection.db.errors import format_step
 from wsabie.collection.db.tables import items
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.registry.model_registry import find_model_folder, load_model_in_use
@@ -127,12 +127,8 @@ def load_search_index(model: Path) -> SearchIndex:
         It has processed no items yet.
     """
     if not (stamp := read_stamp(model / "points/config.json")):
-        raise _make_unseen_error("the model in use has seen no items yet")
+        raise InputError("the model in use has seen no items yet; run: `collection.apply()`")
     return _index_cache.get((model, stamp), lambda: _build_search_index(model))
-
-
-def _make_unseen_error(message: str, command: str = "wsabie collection apply") -> InputError:
-    return InputError(f"{message}; run: {command}", served=f"{message}; press Suggest on the page Status")
 
 
 # Building the indices takes longer than a search.
@@ -242,8 +238,7 @@ def find_similar_items(collection: Collection, item: int, k: int = 20) -> list[I
     points = load_search_index(folder).embeddings
     position = int(np.searchsorted(points.items, item))
     if position == len(points.items) or points.items[position] != item:
-        command = format_command("apply", collection.folder)
-        raise _make_unseen_error(f"the model has not seen item {item} yet", command)
+        raise InputError(f"the model has not seen item {item} yet; run: {format_step('apply', collection.folder)}")
     return find_nearest_items(collection, [points.points[position]], k, exclude=(item,), model=model)[0]
 
 

@@ -16,7 +16,7 @@ from wsabie.collection.annotations.decisions import find_model_in_use, require_m
 from wsabie.collection.annotations.training_examples import HELD_OUT
 from wsabie.collection.db.cache import DatabaseCache, FileCache
 from wsabie.collection.db.database import begin_read, begin_write, fetch_rows
-from wsabie.collection.db.errors import format_command
+from wsabie.collection.db.errors import format_step
 from wsabie.collection.db.journal import JournalWriter, Row, begin_entry, format_current_time, next_id
 from wsabie.collection.db.tables import changes, item_scores, items, journal, models, suggestions
 from wsabie.collection.folder.collection import Collection, lock_models
@@ -200,12 +200,11 @@ def read_model(collection: Collection, model_id: int) -> ModelRecord:
     for record in list_models(collection):
         if record.id == model_id:
             return record
-    message = f"there is no model {model_id}"
-    raise NotFoundError(_suggest_list(collection, message), served=message)
+    raise _make_unknown_error(collection, model_id)
 
 
-def _suggest_list(collection: Collection, message: str) -> str:
-    return f"{message}; `{format_command('models', collection.folder)}` lists them"
+def _make_unknown_error(collection: Collection, model_id: int | None) -> NotFoundError:
+    return NotFoundError(f"there is no model {model_id}; {format_step('models', collection.folder)} lists them")
 
 
 def list_removed_models(collection: Collection) -> list[int]:
@@ -239,8 +238,7 @@ def load_model(collection: Collection, model_id: int | None = None) -> LoadedMod
         model_id = require_model(connection, collection.folder) if model_id is None else model_id
         row = connection.execute(_RECORDS.where(models.c.id == model_id)).first()
     if row is None:
-        message = f"there is no model {model_id}"
-        raise InputError(_suggest_list(collection, message), served=message)
+        raise _make_unknown_error(collection, model_id)
     record = _make_record(collection, row._mapping)
     path = collection.models / record.folder
     try:
@@ -249,9 +247,9 @@ def load_model(collection: Collection, model_id: int | None = None) -> LoadedMod
         if not is_annotator or len(annotator.facts["label_ids"]) != len(annotator.model.vocabulary_):
             raise ModelFolderError(f"{path} is not a model of a collection")
     except (WsabieError, KeyError, TypeError) as error:
-        fact, command = f"model {record.id} cannot be used", format_command("models", collection.folder)
-        served = f"{fact}; train again, or choose another on the page Training"
-        raise InputError(f"{fact} ({error}); train again, or use another: {command} --use N", served=served) from error
+        fact = f"model {record.id} cannot be used"
+        step = f"train again, or use another: {format_step('models', collection.folder, use='N')}"
+        raise InputError(f"{fact} ({error}); {step}", served=f"{fact}; {step}") from error
     return LoadedModel(record.id, path, annotator, record)
 
 

@@ -226,8 +226,8 @@ def read_thresholds(model: Path, annotator: Annotator, precision: float) -> Thre
     if not is_calibrated or len(label_ids or ()) != len(annotator.model.vocabulary_) or not (model / "judged").is_dir():
         raise InputError(
             f"it is unknown how often the labels of {model} are right: models are judged by the held-out items of a "
-            "collection; make one (wsabie collection init DIR), let it learn (wsabie collection train DIR), and give "
-            "the folder of its model, in DIR/.wsabie/models"
+            "collection; make one: `collection.init(DIR)`, let it learn: `collection.train(DIR)`, and give the folder "
+            "of its model, in DIR/.wsabie/models"
         )
     curve = PrecisionCurve(load_holdout_suggestions(model))
     return curve.find_threshold(precision).by_column(np.array(label_ids, np.int64))

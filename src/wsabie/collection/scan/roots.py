@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from sqlalchemy import Connection, insert, select, update
 
 from wsabie.collection.db.database import fetch_rows
-from wsabie.collection.db.errors import format_command
+from wsabie.collection.db.errors import format_step
 from wsabie.collection.db.journal import JournalWriter, begin_entry
 from wsabie.collection.db.tables import roots, tag_sources
 from wsabie.collection.folder.collection import WEB_ROOT, Collection
@@ -118,7 +118,7 @@ def _check_folder(collection: Collection, path: Path, scanned: Sequence[Path]) -
         return None
     if enclosing is not None:
         fact = f"{folder} {'is' if enclosing == folder else 'lies in ' + str(enclosing) + ', which is'} scanned already"
-        raise InputError(f"{fact}; run: {format_command('scan', collection.folder)}")
+        raise InputError(f"{fact}; run: {format_step('scan', collection.folder)}")
     nested = next((root for root in scanned if root.is_relative_to(folder)), None)
     require(nested is None, f"{folder} holds {nested}, which is scanned already; give folders that lie beside it")
     return folder
@@ -128,7 +128,7 @@ def add_root(collection: Collection, folder: Path, *, by: str) -> int:
     """Add a folder that `check_folders` returned to the collection; return its id."""
     with begin_entry(collection.engine, by, "add", f"added the folder {folder}", always=True) as change:
         if change.connection.execute(select(roots.c.id).where(roots.c.path == str(folder))).first() is not None:
-            raise InputError(f"{folder} is scanned already; run: {format_command('scan', collection.folder)}")
+            raise InputError(f"{folder} is scanned already; run: {format_step('scan', collection.folder)}")
         primary_key = change.connection.execute(insert(roots).values(path=str(folder))).inserted_primary_key
     return int(primary_key[0])  # type: ignore[index]  # it has one
 
@@ -238,7 +238,7 @@ def discover_root(root: Root, modality_name: str | None, tags: TagChoice | None,
     choice, note = _choose_tag_source(root, tags, stats, modality)
     tag_source = _make_tag_source(root, choice, stats, modality, rejects)
     if tags == "metadata" and tag_source.metadata is None:
-        raise InputError(f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave --tags out")
+        raise InputError(f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave `tags` out")
     options: JsonObject = {**root.options, "modality": modality.name, "tags": choice}
     if tag_source.metadata is not None:
         options["metadata"] = tag_source.metadata
@@ -269,7 +269,7 @@ def _note_tag_names(root: Root, choice: str, files: dict[str, FileStat], *, is_c
     if is_chosen and choice == "metadata" and labels.can_distinguish and not media_folder.find_split_sides(files):
         n = len(_list_subfolders(files))
         names = "the name of 1 sub-folder is not a tag" if n == 1 else f"the names of {n:,} sub-folders are not tags"
-        yield f"in {root.folder} {names}, since a table says the tags (--tags folders takes these names)"
+        yield f"in {root.folder} {names}, since a table says the tags (`tags='folders'` takes these names)"
     if is_chosen and choice == "folders" and (non_label_names := labels.list_other_names()):
         n_more = len(non_label_names) - _N_NAMED
         names = ", ".join(non_label_names[:_N_NAMED]) + (f" and {n_more:,} more" if n_more > 0 else "")
@@ -278,7 +278,7 @@ def _note_tag_names(root: Root, choice: str, files: dict[str, FileStat], *, is_c
 
 def _note_ignored_sidecars(folder: Path, n: int) -> str:
     count = "1 picture has" if n == 1 else f"{n:,} pictures have"
-    source = "since a table says the tags (--tags xmp reads sidecars)"
+    source = "since a table says the tags (`tags='xmp'` reads sidecars)"
     return f"in {folder} {count} a sidecar (.xmp) that is not read, {source}" if n else ""
 
 
@@ -294,7 +294,7 @@ def _note_unread_tables(folder: Path, tables: Sequence[Path]) -> str:
     if not tables:
         return ""
     count = "1 table of tags is" if len(tables) == 1 else f"{len(tables):,} tables of tags are"
-    remedy = f"to take one over: wsabie collection import DIR {format_path(tables[0])}"
+    remedy = f"to take one over: `collection.import_(DIR, {format_path(tables[0])!r})`"
     return f"in sub-folders of {folder} {count} not read; {remedy}"
 
 
@@ -343,7 +343,7 @@ def _choose_tag_source(
         owner = {"xmp": "pictures", "tags": "sounds"}.get(tags, modality.name)
         if owner != modality.name:
             statement = f"{root.folder} holds {modality.name}, and only {owner} have {tags!r}"
-            raise InputError(f"{statement}; leave --tags out, or say --tags {modality.label_source}")
+            raise InputError(f"{statement}; leave `tags` out, or say `tags={modality.label_source!r}`")
         return tags, ""
     return media_folder.choose_label_source(root.folder, files, modality)
 

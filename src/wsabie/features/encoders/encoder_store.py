@@ -68,9 +68,9 @@ def load_file(encoder: ImageEncoder, file: str) -> OnnxContent:
     """
     is_of_tower = encoder.tower is not None and file in encoder.tower.files
     option, part = (
-        (" --words", f"the text tower of {encoder.name}") if is_of_tower else ("", f"the encoder {encoder.name}")
+        (", words=True", f"the text tower of {encoder.name}") if is_of_tower else ("", f"the encoder {encoder.name}")
     )
-    path, remedy = find_encoder_folder(encoder) / file, f"run: wsabie encoders get {encoder.name}{option}"
+    path, remedy = find_encoder_folder(encoder) / file, f"run: `encoders.get({encoder.name!r}{option})`"
     require(_has_files(encoder, (file,)), f"{part} is not installed; {remedy}")
     content = OnnxContent.load(path)
     require(content.sha256 == _read_hashes(encoder)[file], f"{path} has changed since its download; {remedy}")
@@ -104,7 +104,7 @@ def install_encoder(encoder: ImageEncoder, source: Path | None = None, *, words:
     if words:
         if encoder.tower is None:
             names = ", ".join(name for name, other in HUB_ENCODERS.items() if other.tower)
-            raise InputError(f"{encoder.name} reads no words; choose from {names}, or leave --words out")
+            raise InputError(f"{encoder.name} reads no words; choose from {names}, or leave `words` out")
         files += encoder.tower.files
     with explain_write_errors(folder):
         for file in files:
@@ -153,7 +153,7 @@ def _download_file(encoder: ImageEncoder, file: str, target: Path) -> tuple[Path
         raise InputError(
             f"{file} of {encoder.repository} cannot be downloaded ({get_first_line(error)}); run the same command "
             f"where there is a network, or get the files elsewhere: hf download {encoder.repository} "
-            f"{' '.join(encoder.files)} --local-dir FOLDER, and here: wsabie encoders get {encoder.name} --from FOLDER"
+            f"{' '.join(encoder.files)} --local-dir FOLDER, and here: `encoders.get({encoder.name!r}, from_=FOLDER)`"
         ) from error
     return part, metadata.etag if len(metadata.etag) == _HEX_DIGITS else None
 

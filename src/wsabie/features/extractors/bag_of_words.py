@@ -91,7 +91,7 @@ class BagOfWords(WordExtractor):
         words, _ = counter.most_frequent(self._count_columns(), min_count=self.min_count)
         if not len(words):
             problem = f"no word is found {self.min_count} times in the documents of {source.path}"
-            raise InputError(f"{problem}; give more documents, or a lower min_count (wsabie features text --min-count)")
+            raise InputError(f"{problem}; give more documents, or a lower `min_count`")
         self.words_, self.missed_ = words, counter.missed
 
     def _iterate_texts(self, source: ItemSource, context: WorkContext) -> Iterator[bytearray]:

@@ -5,7 +5,7 @@ weights: every level has the same mass, so that a model may choose.
 
 Colours are part of the "Ensemble" features of the WSABIE papers; Mesnil et al. 2014, section 6.1, name them after
 Makadia, Pavlovic and Kumar (2008). Histograms of oriented gradients (HOG) are those of Dalal and Triggs (2005), over
-grids for pictures of any size.
+grids for pictures of any size (`skimage.feature.hog` 0.26.0 refuses those under 24 pixels at its defaults).
 
 Textons are typical filter responses (Leung and Malik 1999). The bank holds the derivatives of a Gaussian of first and
 second order at several scales. They steer: a filter of any direction, and the Laplacian, is a sum of them, so that

@@ -136,9 +136,9 @@ def choose_label_source(folder: Path, files: Collection[str], modality: Modality
         return "folders", ""
     statement = f"of {folder} {share:.0%} of the pictures that were asked have keywords"
     if share >= MIN_KEYWORD_SHARE:
-        note = f"{statement}: these are the tags, not the names of sub-folders (--tags folders takes those)"
+        note = f"{statement}: these are the tags, not the names of sub-folders (`tags='folders'` takes those)"
         return modality.label_source, note
-    return "folders", f"{statement}, but the names of sub-folders are the tags (--tags xmp takes the keywords)"
+    return "folders", f"{statement}, but the names of sub-folders are the tags (`tags='xmp'` takes the keywords)"
 
 
 def _measure_keyword_share(folder: Path, files: Sequence[str]) -> float:

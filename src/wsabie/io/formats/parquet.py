@@ -147,8 +147,8 @@ def _iterate_groups(source: ItemSource) -> Iterator[list[JsonObject]]:
         content = picture.content
         if isinstance(content, RegionCrop):
             raise InputError(
-                f"{source.path} holds regions of pictures, which are not copied; extract features first: wsabie "
-                f"features images {source.path} --out FILE.parquet"
+                f"{source.path} holds regions of pictures, which are not copied; extract features first: "
+                f"`features.images({str(source.path)!r}, out='FILE.parquet')`"
             )
         if isinstance(content, Path):
             with explain_input_errors(content), open_input(content) as stream:

@@ -81,7 +81,7 @@ def list_tool_notes(folder: Path) -> list[str]:
 
 def _classify_file(file: Path, head: bytes) -> tuple[str, str]:
     """Return what a file holds and what to do with it; two empty texts for other files."""
-    take_over = f"which are not read yet; to take them over: wsabie collection import DIR {format_path(file)}"
+    take_over = f"which are not read yet; to take them over: `collection.import_(DIR, {format_path(file)!r})`"
     if is_coco_file(file):
         return "annotations of COCO", take_over
     if _LABEL_STUDIO.match(head):
@@ -94,7 +94,7 @@ def _classify_file(file: Path, head: bytes) -> tuple[str, str]:
     ):
         return (
             _VOC,
-            f"which are not tags here; to learn from them: wsabie train {format_path(data.parent)} --model MODEL",
+            f"which are not tags here; to learn from them: `train({format_path(data.parent)!r}, model=MODEL)`",
         )
     return tool, _UNREAD
 

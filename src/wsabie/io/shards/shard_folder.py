@@ -52,7 +52,7 @@ LABEL_TYPES = {"labels": np.int32, "signs": np.int8}
 """Types of the parts of labels in memory."""
 MAX_OPEN_SHARDS = 192
 """Shards that are mapped at once: each holds an open file, of which some systems allow 256."""
-MAKE_AGAIN = "delete the folder and make the shards again with `wsabie shards`"
+MAKE_AGAIN = "delete the folder and make the shards again with `shards()`"
 """Advice for damaged shards without a copy."""
 _REMEDY = f"restore it from a copy, or {MAKE_AGAIN}"
 
@@ -376,10 +376,10 @@ def _read_manifest(path: Path) -> JsonObject:
     file = path / MANIFEST
     if not file.is_file():
         if (path / PARTS / WORK).is_file():
-            raise InputError(f"the shards in {path} are not finished; run the same `wsabie shards` command again")
+            raise InputError(f"the shards in {path} are not finished; run `shards()` again in the same way")
         require(not is_shard_folder(path), f"{file} is missing; {_REMEDY}")
-        raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `wsabie shards` wrote")
-    foreign = "is not a list of shards; give a folder that `wsabie shards` wrote"
+        raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `shards()` wrote")
+    foreign = "is not a list of shards; give a folder that `shards()` wrote"
     document = schema_validation.read_json_with_checksum(file, (FORMAT, VERSION), foreign, _REMEDY, MAKE_AGAIN)
     manifest = schema_validation.check_schema(ShardManifest, document, file, _REMEDY)
     facts, statistics, names = manifest.facts, *(manifest.other_files.get(name) for name in (STATISTICS, NAMES))

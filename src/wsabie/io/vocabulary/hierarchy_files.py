@@ -219,7 +219,7 @@ def _read_path(path: Path, parent_first: bool, hierarchy: Hierarchy) -> None:
         problem = "is empty" if not start.strip() else "is not text"
         raise InputError(
             f"{path} {problem}; an is-a list is a list of pairs (child TAB parent), WordNet's data.noun, "
-            "wn_hyp.pl or wordnet.is_a.txt, Parquet with a column `category`, or a folder of pictures in sub-folders"
+            "wn_hyp.pl or wordnet.is_a.txt, Parquet with a column 'category', or a folder of pictures in sub-folders"
         )
     else:
         _read_pairs(path, start, parent_first, hierarchy)

@@ -13,8 +13,8 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import check_features
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import SimilarityName
-from wsabie.embedding.protocols import EntityInputs, RangeRunner, run_in_caller
-from wsabie.embedding.relation_spaces import MultiRelationSpace, RelationEnds
+from wsabie.embedding.protocols import EntityInputs, RangeRunner, RelationEnds, run_in_caller
+from wsabie.embedding.relation_spaces import MultiRelationSpace
 from wsabie.models.base.feature_matrix import count_rows, slice_rows
 from wsabie.models.base.row_scaling import Method, RowScaling
 from wsabie.models.entity_space.relations import (
@@ -168,7 +168,7 @@ def fit_entities(kinds: Mapping[str, EntityKind]) -> dict[str, FittedEntities]:
         entities.scaling, entities.n_features = scalings[entities.table]
         if entities.n_features != width:
             fact = f"the kinds of the map {entities.table!r} have {entities.n_features:,} and {width:,} features"
-            raise InputError(f"{fact}; give them the same features, or leave `map` out")
+            raise InputError(f"{fact}; give them the same features, or leave map out")
     free = {entities.table for entities in fitted_kinds.values() if entities.scaling is None}
     clash = next((table for table in scalings if table in free), None)
     require(clash is None, f"{clash!r} is a map of features and a kind without them; call the map otherwise")

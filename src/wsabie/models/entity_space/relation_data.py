@@ -11,8 +11,8 @@ from scipy.sparse import identity
 from wsabie.core.arrays import Csr, Float32, Int64, Matrix, move_to_file
 from wsabie.core.errors import require
 from wsabie.core.validation import build_incidence
-from wsabie.embedding.protocols import EntityInputs, KernelArrays, RangeRunner
-from wsabie.embedding.relation_spaces import MultiRelationSpace, RelationEnds
+from wsabie.embedding.protocols import EntityInputs, KernelArrays, RangeRunner, RelationEnds, TrainableTables
+from wsabie.embedding.relation_spaces import MultiRelationSpace
 from wsabie.evaluation import metrics
 from wsabie.evaluation.positive_ranks import rank_embeddings
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
@@ -139,8 +139,10 @@ class SpaceMonitor:
             identity.append([pairs.name, *(compute_checksum(rows, pairs.Y, None) for rows in arrays)])
         return identity
 
-    def figures(self, space: MultiRelationSpace) -> dict[str, float]:
+    def figures(self, space: TrainableTables) -> dict[str, float]:
         """Return figures by name; the one that chooses the epoch comes first."""
+        if not isinstance(space, MultiRelationSpace):
+            raise TypeError(f"no relations in a {type(space).__name__}")
         figures = {pairs.name: self._map(pairs, space) for pairs in self.holdouts}
         figures = {"mean": float(np.mean(list(figures.values()))), **figures}
         return {self.stop_on: figures.pop(self.stop_on), **figures}

@@ -218,7 +218,7 @@ class Space(hyperparameters.LoopParameters, FittedSpace):
             )
             history = Trainer(settings).train(growth.points, data)
         old_relations = {name for name, _, _ in self.relations_}
-        new_relations = {block.ends.name for block in growth.blocks} - old_relations
+        new_relations = {block.ends.name for block in growth.blocks if block.ends} - old_relations
         ends = [(relation.name, relation.query_kind, relation.target_kind) for relation in relations]
         self.relations_ = [*self.relations_, *(relation for relation in ends if relation[0] in new_relations)]
         moved = {name: table for name, table in growth.points.tables.items() if name not in growth.points.frozen}

@@ -82,11 +82,11 @@ class BatchReport:
         """Return advice in a sentence; empty if none is needed."""
         sentences = []
         if self.drift == "worse":
-            sentences.append("the rows are of another kind than before: train a model on all rows again (wsabie train)")
+            sentences.append("the rows are of another kind than before: train a model on all rows again")
         if self.ece is not None and self.ece > BADLY_CALIBRATED:
             sentences.append(
-                f"probabilities were off by {self.ece:.2f}: train again, or call `calibrate` in Python with more rows "
-                "that the model has not learned"
+                f"probabilities were off by {self.ece:.2f}: train again, or call `Wsabie.calibrate` in Python "
+                "with more rows that the model has not learned"
             )
         return "; ".join(sentences)
 

@@ -87,7 +87,7 @@ def build_warm_space(model: TrainedModel, start: TrainedModel, n_features: int) 
         scaling.method == method and n_features == width,
         f"init_model maps {start.n_features_in_:,} features scaled by {method!r}, and these rows have "
         f"{model.n_features_in_:,} scaled by {scaling.method!r}; give rows of the same features, or leave "
-        "init_model (--init-model) out",
+        "`init_model` out",
     )
     model.scaling_ = start.scaling_  # the map belongs to this scaling
     space: JointSpace = start.space_.copy()
@@ -125,7 +125,7 @@ def reorder_features(start: Model, old_names: Sequence[str], new_names: Sequence
     is_known = positions >= 0
     n, scaling = int(is_known.sum()), start.scaling_
     fact = f"of the {len(new_names):,} features of the data the model to begin with knows {n:,}"
-    require(2 * n >= len(new_names), f"{fact}; extract them as for that model, or leave --init-model out")
+    require(2 * n >= len(new_names), f"{fact}; extract them as for that model, or leave `init_model` out")
     require(
         scaling.method in ("log", "none") or bool(is_known.all()),
         f"{len(new_names) - n:,} features are new to the model to begin with, which knows no scale of them; drop them",

@@ -1,6 +1,7 @@
 """Limits of requests: sizes of bodies, rate, and the slots and time of each stage.
 
-Plain ASGI layers, so that a request is refused before any of it is read.
+Plain ASGI layers, so that a request is refused before any of it is read; slowapi limits the rate alone
+(`docs/decisions/request-limits.md`).
 """
 
 import asyncio

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from fastapi import Request
 from pydantic import TypeAdapter
@@ -21,6 +22,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.features.encoders.encoder_list import ENCODERS
 from wsabie.features.encoders.encoder_store import is_encoder_installed
 from wsabie.server import collection_schemas as schemas
+from wsabie.server.problems import name_pages
 from wsabie.server.routing import Context, OpenCollection, PathId, Reader, Writer, get_role, make_router
 
 router = make_router("collection")
@@ -78,6 +80,14 @@ def use_model(model: PathId, collection: OpenCollection, caller: Writer) -> Json
     return list_models(collection)
 
 
+def _name_pages(job: queue.Job) -> queue.Job:
+    """Name pages in what a job tells people."""
+    result = job.result
+    if isinstance(result, dict) and "notes" in result:
+        result = {**result, "notes": list(map(name_pages, result["notes"]))}
+    return replace(job, error=job.error and name_pages(job.error), result=result)
+
+
 @router.get("/jobs", response_model=schemas.JobList)
 def list_jobs(collection: OpenCollection) -> JsonObject:
     """List jobs, newest first; the model of a training that has ended has its curve."""
@@ -85,25 +95,25 @@ def list_jobs(collection: OpenCollection) -> JsonObject:
     for job in jobs:
         if job.state in queue.FINAL:
             job.progress.pop("curve", None)
-    return {"jobs": jobs}
+    return {"jobs": list(map(_name_pages, jobs))}
 
 
 @router.post("/jobs")
 def create_job(request: schemas.JobRequest, collection: OpenCollection, caller: Writer) -> queue.Job:
     """Queue a job, such as a scan or a training; it runs when earlier jobs have ended."""
-    return queue.enqueue_job(collection, request.kind, request.options, by=caller.name)
+    return _name_pages(queue.enqueue_job(collection, request.kind, request.options, by=caller.name))
 
 
 @router.get("/jobs/{job}")
 def get_job(job: PathId, collection: OpenCollection) -> queue.Job:
     """Return the current state of a job."""
-    return queue.read_job(collection, job)
+    return _name_pages(queue.read_job(collection, job))
 
 
 @router.post("/jobs/{job}/stop")
 def stop_job(job: PathId, collection: OpenCollection, _: Writer) -> queue.Job:
     """Stop a job; what it has saved stays."""
-    return queue.stop_job(collection, job)
+    return _name_pages(queue.stop_job(collection, job))
 
 
 @router.get("/jobs/{job}/events", response_class=StreamingResponse, responses=_EVENT_STREAM)
@@ -115,7 +125,7 @@ async def stream_job_events(job: PathId, collection: OpenCollection, request: Re
         current, last, deadline = first, "", time.monotonic() + _STREAM_SECONDS
         yield f"retry: {int(1000 * _POLL_INTERVAL)}\n\n"
         while time.monotonic() < deadline and not await request.is_disconnected():
-            line = _job_adapter.dump_json(current).decode()
+            line = _job_adapter.dump_json(_name_pages(current)).decode()
             if line != last:
                 last = line
                 yield f"event: job\ndata: {line}\n\n"

@@ -153,7 +153,7 @@ class ResultStore:
         different = sorted(name for name in names if identity.get(name) != self.identity.get(name))
         if different:
             fact = f"{self.folder} holds results with other {', '.join(different)}, which cannot be compared"
-            remedy = "give the same data and settings, start over (--restart), or name another folder (--work)"
+            remedy = "give the same data and settings, start over (`restart`), or name another folder (`work`)"
             raise InputError(f"{fact}; {remedy}")
 
 

@@ -167,7 +167,7 @@ def format_milliseconds(value: float) -> str:
 
 
 def format_bytes(n_bytes: float) -> str:
-    """Format bytes in units of 1,000.
+    """Format bytes in units of 1,000, as `rich.filesize` does, which only the command line may import.
 
     Examples
     --------

@@ -168,7 +168,7 @@ def select_relations(declared: SpaceDeclaration, only: tuple[str, ...] = ()) -> 
     evaluation_relation = next((relation.name for relation in selected if relation.candidates is not None), None)
     if evaluation_relation is not None:
         fact = f'{declared.path} [relations.{evaluation_relation}] says candidates = "{FITTED_CANDIDATES}"'
-        raise InputError(f"{fact}, which is for `wsabie evaluate`; give the declaration of training")
+        raise InputError(f"{fact}, which is for evaluation; give the declaration of training")
     return declared._replace(relations=selected)
 
 

@@ -198,7 +198,7 @@ class TrainingFingerprints:
             fingerprint = compute_fingerprint_or_none(source)
             if not self.allow_overlap and fingerprint is not None and fingerprint == self.fingerprints.get(kind.name):
                 fact = f"{kind.data} is what the space was trained on"
-                raise InputError(f"{fact}; give other data, or add --allow-overlap")
+                raise InputError(f"{fact}; give other data, or add `allow_overlap`")
             return rows_of(kind, source)
 
         declared = self._select_learned(declared)
@@ -223,7 +223,7 @@ class TrainingFingerprints:
             fingerprint = self.pair_fingerprints.get(relation.name)
             is_other = relation.pairs is None or data.pair_fingerprints[relation.name] != fingerprint
             fact = f"the pairs of {relation.name!r} are those that the space was trained on"
-            require(self.allow_overlap or is_other, f"{fact}; give others, or add --allow-overlap")
+            require(self.allow_overlap or is_other, f"{fact}; give others, or add `allow_overlap`")
         kinds = {name: build_entity_kind(declared.kinds[name], rows) for name, rows in data.rows.items()}
         built = []
         for relation in declared.relations:

@@ -206,7 +206,7 @@ def tune_model(
     """
     tunable = plan.search.model
     if plan.all_rows and tunable.validated:
-        raise InputError(f"{tunable.name} needs the validation rows to choose by; leave --all-rows out")
+        raise InputError(f"{tunable.name} needs the validation rows to choose by; leave `all_rows` out")
     folder = recipe.model.parent
     fingerprints = [None if side is None else compute_fingerprint_or_none(side) for side in (source, valid)]
     holdout_share, others = None if valid is not None else recipe.holdout_share, {"min_rows": recipe.min_rows}
@@ -215,7 +215,7 @@ def tune_model(
         data: PreparedData[FeatureTable] = prepare_training_data(source, valid, recipe, context)
         rows, validation = data.training, data.validation
         if validation is None:
-            raise InputError("no validation row has a label that training rows have; give --valid, or more rows")
+            raise InputError("no validation row has a label that training rows have; give `valid`, or more rows")
         n_labels, k = len(rows.label_names), int(plan.metric.partition("@")[2] or 0)
         if k >= n_labels:
             raise InputError(f"with {n_labels} labels {plan.metric} is the same for every model; choose another metric")
