@@ -1,4 +1,4 @@
-"""Base of label indexes: search, effort with its recall and time, and the fingerprint of a table."""
+"""Base of label indexes: their search, the tuning of their effort, recall and time, and the fingerprint of a table."""
 
 import hashlib
 import time

@@ -1,4 +1,4 @@
-"""Progress of training, on disk too: after a kill at any moment the last saved epoch is intact."""
+"""Progress of training and its checkpoints on disk; after a kill at any moment, the last saved epoch is intact."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""Passes over blocks of rows, lock-free or with the same bits for any threads, and their turns."""
+"""Passes over blocks of rows: Hogwild, or block-synchronous with bits that no thread count changes; their turns."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
