@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.arrays import Float64
-from wsabie.kernels.features.cochlea import GAIN_SAMPLES, FilterCascade
+from wsabie.kernels.features.auditory_images import GAIN_SAMPLES, FilterCascade
 
 
 def filter_samples(samples: Any, cascade: FilterCascade) -> Float64:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.search.exact_index import ExactIndex
+from wsabie.search.index_tuning import tune_effort
 from wsabie.search.label_index import LabelSearchIndex
 from wsabie.storage.model_folder import ModelState
 
@@ -34,6 +35,6 @@ def test_recall_is_that_of_queries_that_did_not_choose() -> None:
     index.queries = "20 rows"
     queries = rng.normal(size=(20, 4)).astype(np.float32)
     queries[:, 0] = np.repeat([1, -1], 10)  # the first half chooses
-    index.tune_effort(queries, 0.9, [{"effort": 1}, {"effort": 2}], (1, 2), 1)
+    tune_effort(index, queries, 0.9, [{"effort": 1}, {"effort": 2}], (1, 2), 1)
     assert (index.effort, index.recall, index.queries) == (1, 0.0, "10 of 20 rows")
     assert [point.recall for point in index.curve] == [0.0, 1.0]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsabie.training.loops import run_interleaved, run_sequentially
+from wsabie.training.relation_turns import run_interleaved, run_sequentially
 
 
 def turns(visits: int, size: int, number: int, order: list[int]) -> Iterator[int]:

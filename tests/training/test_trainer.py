@@ -103,7 +103,7 @@ def record_orders(monkeypatch: pytest.MonkeyPatch, orders: list[Any]) -> None:
             orders.append(visits.order.tolist())
         return iter(())
 
-    monkeypatch.setattr(loops, "run_blocks", run)
+    monkeypatch.setattr(trainer, "run_blocks", run)
 
 
 def test_every_block_of_an_epoch_has_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +296,7 @@ def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
         )
         yield len(block_visits.order)
 
-    monkeypatch.setattr(loops, "run_blocks", run)
+    monkeypatch.setattr(trainer, "run_blocks", run)
     monkeypatch.setattr(trainer.EpochRunner, "_find_uncompiled", lambda *given: {})
     space, (names, like) = relations(weight=weight)
     train_relations(space, [names, like], epochs=4)
@@ -329,14 +329,14 @@ def test_every_round_of_an_epoch_draws_anew() -> None:
 
 def test_relations_end_together_however_long_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     visit_log: list[tuple[str, int]] = []
-    run_blocks = loops.run_blocks
+    run_blocks = trainer.run_blocks
 
     def run(block_visits: BlockVisits) -> Iterator[int]:
         for visits in run_blocks(block_visits):
             visit_log.append((block_visits.block.ends.name, visits))
             yield visits
 
-    monkeypatch.setattr(loops, "run_blocks", run)
+    monkeypatch.setattr(trainer, "run_blocks", run)
     monkeypatch.setattr(trainer.EpochRunner, "_find_uncompiled", lambda *given: {})
     space, blocks = relations(600)
     history, _ = train_relations(space, blocks, epochs=1)

@@ -5,15 +5,13 @@ import os
 import stat
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from wsabie.core.errors import InputError
 from wsabie.core.folder_tree import walk_folder
-from wsabie.core.input_files import is_regular_file
+from wsabie.io.ignore_patterns import read_ignore_patterns
 from wsabie.io.modalities import DOCUMENTS, MEDIA, PICTURES, SOUNDS, Modality, detect_modality
-from wsabie.io.parsers.text_files import explain_input_errors, format_path, iterate_numbered_lines
+from wsabie.io.parsers.text_files import explain_input_errors, format_path
 from wsabie.io.raw_photos import RAW_ENDINGS
 from wsabie.io.tags.image_tags import find_sidecar
 from wsabie.storage.rejects import Rejects, RowError
@@ -24,8 +22,6 @@ _Candidates: TypeAlias = defaultdict[tuple[Modality, bool], list[Path]]
 _COMPANIONS = {".xmp", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".txt", ".md", ".toml", ".yaml", ".yml", ".ini",
                ".db", ".parquet", ".gz", ".html", ".svm", ".arff", ".aae", ".thm", ".part", ".tmp"}  # fmt: skip
 """Endings of files that describe other files, and are not counted as data."""
-IGNORE_FILE = ".wsabieignore"
-"""File whose lines, as in `.gitignore`, name files and folders to ignore."""
 RAW_TWIN = "RAW photo beside a picture of the same name"
 
 
@@ -101,26 +97,6 @@ def _list_candidates(folder: Path, rejects: Rejects) -> tuple[_Candidates, Count
             else:
                 other_endings[os.path.splitext(name)[1].lower()] += 1  # noqa: PTH122 - as quick as can be
     return candidates, other_endings
-
-
-def read_ignore_patterns(folder: Path) -> Callable[[str], bool]:
-    """Return a test for paths in a folder (folders end in /) by lines of its `IGNORE_FILE`.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or a line is not a pattern.
-    """
-    path = folder / IGNORE_FILE
-    if not is_regular_file(path):
-        return lambda _: False
-    from pathspec import GitIgnoreSpec
-
-    lines = [line.decode("utf-8", "replace") for _, line in iterate_numbered_lines(path)]
-    try:
-        return GitIgnoreSpec.from_lines(lines).match_file
-    except ValueError as error:
-        raise InputError(f"{path} holds a line that is not a pattern: {error}; write lines as in .gitignore") from error
 
 
 def _classify_name(name: str) -> tuple[Modality, bool] | None:

@@ -18,7 +18,7 @@ from wsabie.core.arrays import Array, Float32, Int64, UInt8, iterate_slices
 from wsabie.core.errors import require
 from wsabie.core.optional_packages import import_optional
 from wsabie.embedding.joint_space import SimilarityName
-from wsabie.search import label_index
+from wsabie.search import index_tuning, label_index
 from wsabie.search.exact_index import ExactIndex
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_array
@@ -290,7 +290,7 @@ class ApproximateIndex(label_index.LabelSearchIndex):
         label_index.refuse_biased_distances(exact)
         table, bias = exact.table, exact.bias
         rng, lift, label_ids = np.random.default_rng(seed), _build_lift(exact, kind), exact.list_remaining()
-        test_queries, description = label_index.sample_queries(exact, queries, rng, recall)
+        test_queries, description = index_tuning.sample_queries(exact, queries, rng, recall)
         codes = FaissCodes.train(
             lambda numbers: lift.lift_labels(
                 table[label_ids[numbers]], None if bias is None else bias[label_ids[numbers]]
@@ -308,7 +308,7 @@ class ApproximateIndex(label_index.LabelSearchIndex):
         index.n_bytes = codes.to_bytes().nbytes
         efforts = codes.efforts
         settings = [{"shortlist": shortlist, "effort": effort} for shortlist in _SHORTLISTS for effort in efforts]
-        index.tune_effort(rng.permutation(test_queries), recall, settings, efforts, threads)
+        index_tuning.tune_effort(index, rng.permutation(test_queries), recall, settings, efforts, threads)
         return index
 
     def _is_exact_quicker(self, request: label_index.SearchRequest) -> bool:

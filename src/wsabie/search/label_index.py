@@ -1,9 +1,7 @@
-"""Base of label indexes: their search, the tuning of their effort, recall and time, and the fingerprint of a table."""
+"""Base of label indexes, with their measured recall and time, and the fingerprint of a table."""
 
 import hashlib
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -15,7 +13,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import LabelLists
 from wsabie.core.validation import check_positive_integer, convert_to_csr
 from wsabie.search.exact_index import ExactIndex
-from wsabie.search.search_arrays import list_hidden_labels, prepare_float32_rows
+from wsabie.search.search_arrays import list_hidden_labels
 from wsabie.storage.model_folder import ModelState
 
 DEFAULT_RECALL = 0.95
@@ -24,11 +22,6 @@ MIN_VECTORS = 1000
 """Vectors from which on an index saves time."""
 NARROW = 0.1
 """Share of the labels below which all candidates are scored."""
-MEASURED_AT = 10
-"""The k of the recall that is measured."""
-TIMED = 40
-"""Queries that are timed."""
-_QUERIES, _ROUND = 400, 20  # rounds: the threads of BLAS go on for a while on others' time
 _ROWS = 1 << 14
 _MEASUREMENTS = "kind", "effort", "target_recall", "recall", "exact_milliseconds", "queries"
 
@@ -154,54 +147,6 @@ class LabelSearchIndex(ABC):
         """
         return None
 
-    def time_queries(self, queries: Float32, threads: int | None) -> tuple[float, float]:
-        """Return the median milliseconds of single queries, of this index and of exact search, run in turns."""
-        n, times = min(len(queries), TIMED), (list[float](), list[float]())
-        for lo in range(0, n, _ROUND):
-            for search, durations in zip((self.top_k, self.exact.top_k), times, strict=True):
-                for i in range(lo, min(lo + _ROUND, n)):
-                    start = time.perf_counter()
-                    search(queries[i : i + 1], MEASURED_AT, threads=threads)
-                    durations.append(1e3 * (time.perf_counter() - start))
-        return float(np.median(times[0])), float(np.median(times[1]))
-
-    def tune_effort(
-        self,
-        queries: Float32,
-        target: float,
-        settings: Iterable[dict[str, int]],
-        efforts: Sequence[int],
-        threads: int | None,
-    ) -> None:
-        """Apply the first setting that reaches the target on half of the queries; measure it on the others.
-
-        A setting holds attributes of the index. The curve then covers all efforts, ascending.
-        """
-        self.target_recall = target
-        half, k = len(queries) // 2, MEASURED_AT
-        tuning_queries, test_queries = queries[:half], queries[half:]
-        self.queries = f"{len(test_queries):,} of {self.queries}"
-        last = [self.exact.top_k(sample, k, threads=threads)[1][:, -1:] for sample in (tuning_queries, test_queries)]
-
-        def compute_recall(sample: Float32, limit: Float32) -> float:
-            return float((self.top_k(sample, k, threads=threads)[1] >= limit).mean())
-
-        for setting in settings:
-            vars(self).update(setting)
-            if compute_recall(tuning_queries, last[0]) >= target:
-                break
-        chosen_effort, exact = self.effort, list[float]()
-        for effort in efforts:
-            self.effort = effort
-            duration, exact_duration = self.time_queries(test_queries, threads)
-            self.curve.append(EffortPoint(effort, compute_recall(test_queries, last[1]), duration))
-            exact.append(exact_duration)
-            if effort >= chosen_effort and self.curve[-1].recall > 0.999:
-                break
-        self.effort = chosen_effort
-        self.recall = next(point.recall for point in self.curve if point.effort == chosen_effort)
-        self.exact_milliseconds = float(np.median(exact))
-
     @abstractmethod
     def to_state(self) -> ModelState:
         """Return the state to save: the index and the fingerprint of its table."""
@@ -238,26 +183,6 @@ class LabelSearchIndex(ABC):
         self.target_recall = float(config.get("target_recall", DEFAULT_RECALL))
         self.exact_milliseconds, self.queries = float(config["exact_milliseconds"]), str(config["queries"])
         self.curve = [EffortPoint(int(effort), float(r), float(ms)) for effort, r, ms in config["curve"]]
-
-
-def sample_queries(
-    exact: ExactIndex, queries: ArrayLike | None, rng: np.random.Generator, recall: float = 1.0
-) -> tuple[Float32, str]:
-    """Sample at most 400 queries, or labels where `queries` is None; return them with a description.
-
-    Raises
-    ------
-    InputError
-        There are fewer than two, or `recall` is not a share.
-    """
-    require(0 < recall <= 1, f"recall is a share of the top {MEASURED_AT} such as 0.95, not {recall}")
-    rows = exact.table if queries is None else prepare_float32_rows(queries, "the queries")
-    numbers = exact.list_remaining() if queries is None else np.arange(len(rows))
-    require(len(numbers) > 1, "an index is measured on two queries or more; give more rows")
-    sample = rows[np.sort(rng.permutation(numbers)[:_QUERIES])].astype(np.float32)
-    if queries is None and exact.centre is not None:
-        sample = sample + exact.centre
-    return sample, f"{len(sample):,} {'labels' if queries is None else 'rows'}"
 
 
 def require_enough_vectors(n: int, noun: str = "vectors") -> None:

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from wsabie.core.arrays import Array, Bool, Float32, Int64, Matrix
 from wsabie.core.errors import require
 from wsabie.core.validation import build_incidence, check_positive_integer, convert_to_csr
-from wsabie.search import label_index
+from wsabie.search import index_tuning, label_index
 from wsabie.search.exact_index import ExactIndex
 from wsabie.search.search_arrays import prepare_float32_rows
 from wsabie.storage.model_folder import ModelState
@@ -175,15 +175,17 @@ class LabelTree(label_index.LabelSearchIndex):
         n = len(exact.table)
         label_index.require_enough_vectors(n)
         rng = np.random.default_rng(seed)
-        test_queries, description = label_index.sample_queries(exact, queries, rng, recall)
+        test_queries, description = index_tuning.sample_queries(exact, queries, rng, recall)
         training_points = _choose_training_points(exact, queries, test_queries, rng)
-        answers = exact.top_k(training_points, label_index.MEASURED_AT, threads=threads)[0]
-        rows = np.repeat(np.arange(len(training_points)), label_index.MEASURED_AT)
+        answers = exact.top_k(training_points, index_tuning.MEASURED_AT, threads=threads)[0]
+        rows = np.repeat(np.arange(len(training_points)), index_tuning.MEASURED_AT)
         tree = cls.grow(exact, seed=seed)
         tree.train(training_points, build_incidence(rows, answers.ravel(), (len(training_points), n)), seed=seed)
         tree.queries = description
         beams = [beam for beam in _BEAMS if beam < len(tree.shape.starts)]
-        tree.tune_effort(rng.permutation(test_queries), recall, [{"effort": beam} for beam in beams], beams, threads)
+        index_tuning.tune_effort(
+            tree, rng.permutation(test_queries), recall, [{"effort": beam} for beam in beams], beams, threads
+        )
         return tree
 
     @classmethod

@@ -16,7 +16,7 @@ from wsabie.core.execution import run_in_threads
 from wsabie.core.machine import resolve_threads
 from wsabie.kernels.ranking import topk
 from wsabie.kernels.simd.byte_products import LABELS, WIDEST, has_byte_products
-from wsabie.search import label_index
+from wsabie.search import index_tuning, label_index
 from wsabie.search.exact_index import BLOCK_ROWS, ExactIndex
 from wsabie.storage.model_folder import ModelState
 from wsabie.storage.schema_validation import check_array
@@ -149,7 +149,7 @@ class ScreeningIndex(label_index.LabelSearchIndex):
         label_index.refuse_biased_distances(exact)
         require(dim <= WIDEST, f"labels of {dim:,} dimensions have no index of bytes ({WIDEST:,} at most)")
         index = cls(exact, encode_byte_rows(exact.product_rows, exact.offsets(), dim))
-        test_queries, index.queries = label_index.sample_queries(exact, queries, np.random.default_rng(seed))
+        test_queries, index.queries = index_tuning.sample_queries(exact, queries, np.random.default_rng(seed))
         index._measure(test_queries, threads)
         return index
 
@@ -248,9 +248,9 @@ class ScreeningIndex(label_index.LabelSearchIndex):
 
     def _measure(self, queries: Float32, threads: int | None) -> None:
         points, norm2 = self.exact.check_queries(queries)[1:]
-        labels = self._screen_candidates(self._codes, self._encode_queries(points, norm2), label_index.MEASURED_AT, 1)
+        labels = self._screen_candidates(self._codes, self._encode_queries(points, norm2), index_tuning.MEASURED_AT, 1)
         self.effort = round(float((labels >= 0).sum(axis=1).mean()))
-        milliseconds, self.exact_milliseconds = self.time_queries(queries, threads)
+        milliseconds, self.exact_milliseconds = index_tuning.time_queries(self, queries, threads)
         self.recall = 1.0
         self.curve = [label_index.EffortPoint(self.effort, self.recall, milliseconds)]
 

@@ -1,13 +1,10 @@
-"""Progress of training and its checkpoints on disk; after a kill at any moment, the last saved epoch is intact."""
+"""Training state on disk; after a kill at any moment, the last saved epoch is intact."""
 
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
-
-import numpy as np
 
 from wsabie.core.arrays import Array
 from wsabie.core.errors import InputError, ModelFolderError
@@ -29,27 +26,6 @@ class TrainingProgress:
     history: list[EpochStats]
     best_figure: float | None
     best: TrainableTables | None
-
-    def has_stalled(self, patience: int | None, n_epochs: int) -> bool:
-        """Return True if half of the `n_epochs` are over and the figure has not risen for `patience` epochs.
-
-        While the rate is high the figure of few rows fluctuates; most of the rise comes as the rate falls.
-        """
-        figures = [stats.validation for stats in self.history if stats.validation is not None]
-        if patience is None or len(figures) <= max(patience, n_epochs // 2):
-            return False
-        return int(np.argmax(figures)) < len(figures) - patience
-
-    def add_epoch(self, space: TrainableTables, stats: EpochStats) -> Self:
-        """Return the progress after one more epoch, with a copy of the space if it is the best so far."""
-        progress = replace(self, epoch=self.epoch + 1, history=[*self.history, stats])
-        figure = stats.validation
-        if figure is None or (self.best_figure is not None and figure <= self.best_figure):
-            return progress
-        if self.best is None:
-            return replace(progress, best_figure=figure, best=space.copy())
-        self.best.assign(space)
-        return replace(progress, best_figure=figure)
 
 
 @dataclass(frozen=True)

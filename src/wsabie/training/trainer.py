@@ -13,12 +13,14 @@ from wsabie.core.errors import DivergenceError
 from wsabie.core.execution import SILENT, Progress, Stage
 from wsabie.embedding import protocols
 from wsabie.kernels.training.warp import StepConfig
-from wsabie.training import loops, samplers
+from wsabie.training import samplers
 from wsabie.training.checkpoints import CheckpointFolder, TrainingProgress
+from wsabie.training.early_stopping import EarlyStopping, record_epoch
 from wsabie.training.epoch_stats import EpochStats, summarise_epoch
 from wsabie.training.kernel_threads import KernelThreads
-from wsabie.training.loops import BlockVisits, EpochTotals, StepCounters, VisitLoop
+from wsabie.training.loops import BlockVisits, EpochTotals, StepCounters, VisitLoop, run_blocks, run_hogwild
 from wsabie.training.rank_losses import build_losses
+from wsabie.training.relation_turns import draw_orders, run_interleaved, run_sequentially
 from wsabie.training.resolved_settings import TrainingSettings
 from wsabie.training.training_data import RowBlock, TrainingData
 
@@ -73,7 +75,7 @@ class EpochRunner:
                 n_visits, run = self.prepare_visits(block, epoch, number, threads, step_counters)
                 yield n_visits, report_pass_progress(run, stage, block)
 
-        for _ in loops.run_interleaved(passes()) if None not in self._samplers else loops.run_sequentially(passes()):
+        for _ in run_interleaved(passes()) if None not in self._samplers else run_sequentially(passes()):
             pass
         return step_counters.sum(reads)
 
@@ -81,7 +83,7 @@ class EpochRunner:
         self, block: RowBlock, epoch: int, number: int, threads: KernelThreads, step_counters: StepCounters
     ) -> tuple[int, Iterator[int]]:
         """Return the number of visits of a block, and an iterator that makes them."""
-        orders = loops.draw_orders(len(block.targets.rows), block.weight, self.settings.seed, epoch, number)
+        orders = draw_orders(len(block.targets.rows), block.weight, self.settings.seed, epoch, number)
         visible, sampler = self.space.view(block.ends), self._samplers[_get_relation_name(block)]
         step_config = self.build_step_config(visible, epoch + block.epoch_progress)
 
@@ -167,7 +169,7 @@ class EpochRunner:
 
     @property
     def _run(self) -> VisitLoop:
-        return loops.run_blocks if self.settings.deterministic and self.settings.loss != "owpc" else loops.run_hogwild
+        return run_blocks if self.settings.deterministic and self.settings.loss != "owpc" else run_hogwild
 
 
 def count_block_reads(block: RowBlock) -> tuple[int, float, int]:
@@ -248,6 +250,7 @@ class Trainer:
             The loss or the tables are no longer finite.
         """
         n_epochs = self.settings.epochs
+        stopping = EarlyStopping(self.settings.patience, n_epochs)
         with closing(self.make_runner(self.settings, space, data)) as runner:
             checkpoint = None if self.checkpoints is None else self.checkpoints.restore(space)
             state = checkpoint or TrainingProgress(0, [], None, None)
@@ -258,9 +261,9 @@ class Trainer:
                 KernelThreads(self.settings.threads) as threads,
                 self.progress.stage("training", remaining_pairs, "pairs") as stage,
             ):
-                while state.epoch < n_epochs and not state.has_stalled(self.settings.patience, n_epochs):
+                while state.epoch < n_epochs and not stopping.is_exhausted(state.history):
                     stats = self._run_epoch(runner, state.epoch, threads, stage)
-                    state = state.add_epoch(space, stats)
+                    state = record_epoch(space, state, stats)
                     if self.on_epoch is not None:
                         self.on_epoch(stats)
                     if self.checkpoints is not None:

@@ -12,7 +12,7 @@ from toy_tasks import N_LABELS, names
 from wsabie.core.errors import DivergenceError, InputError
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.joint_embedding.warm_start import copy_for_training
-from wsabie.training import loops
+from wsabie.training import trainer
 from wsabie.training.loops import BlockVisits
 
 
@@ -54,7 +54,7 @@ def test_partial_fit_uses_new_draws_and_the_seed(monkeypatch: pytest.MonkeyPatch
             streams.append((visits.step_config.seed, visits.step_config.epoch))
         return iter(())
 
-    monkeypatch.setattr(loops, "run_blocks", run)
+    monkeypatch.setattr(trainer, "run_blocks", run)
     for seed in (3, 4, 3):
         model = make(epochs=2, seed=seed).fit(X, Y)
         assert len(model.partial_fit(X, Y, epochs=2).partial_fit(X, Y, epochs=1).history_) == 5

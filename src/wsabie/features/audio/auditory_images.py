@@ -13,8 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Float32, Float64
-from wsabie.kernels.features.auditory_image import ImageState, integrate_strobes
-from wsabie.kernels.features.cochlea import CochleaState, FilterCascade, run_cochlea
+from wsabie.kernels.features.auditory_images import (
+    CochleaState,
+    FilterCascade,
+    ImageState,
+    integrate_strobes,
+    run_cochlea,
+)
 
 ROWS, COLUMNS = 16, 32
 """Rows and columns to which a box is shrunk."""

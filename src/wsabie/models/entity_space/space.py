@@ -1,6 +1,6 @@
 """Many kinds of items in one space, trained on all their relations (Bengio 2012, parts II and III).
 
-`wsabie.training.loops` decides in which order the relations train within an epoch.
+`wsabie.training.relation_turns` decides in which order the relations train within an epoch.
 """
 
 from collections.abc import Callable, Sequence

@@ -6,8 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.cochlea import compute_cochlea_output, compute_stabilised_image
 
-from wsabie.kernels.features.auditory_image import ImageState, integrate_strobes
-from wsabie.kernels.features.cochlea import CochleaState, FilterCascade, run_cochlea
+from wsabie.kernels.features.auditory_images import (
+    CochleaState,
+    FilterCascade,
+    ImageState,
+    integrate_strobes,
+    run_cochlea,
+)
 
 N_LAGS = 24
 DECAY, LEAST = np.float32(0.97), 5
