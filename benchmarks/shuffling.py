@@ -24,10 +24,10 @@ from wsabie.core.execution import SILENT
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import InMemoryStream
 from wsabie.io.shards.sharded_table import ShardedFeatureTable, open_shards
+from wsabie.models.base import training_rows
 from wsabie.models.base.feature_matrix import slice_rows
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding.estimator import Wsabie
-from wsabie.training import block_order
 from wsabie.training.training_data import RowBlock, TrainingData, build_targets
 from wsabie.workflows.charts.chart_files import render_svg
 from wsabie.workflows.charts.svg_charts import ChartAxis, ChartSeries, LineChart
@@ -68,13 +68,13 @@ def sort_by_label(X: Any, Y: Any) -> FeatureTable:
 @contextmanager
 def small_blocks(n: int) -> Iterator[None]:
     """Use as many blocks as a large collection has."""
-    sizes_before = block_order.ROWS_PER_BLOCK, block_order.CHUNK
+    sizes_before = training_rows.ROWS_PER_BLOCK, training_rows.CHUNK
     size = -(-n // BLOCKS)
-    block_order.ROWS_PER_BLOCK, block_order.CHUNK = size, max(1, size // CHUNKS)
+    training_rows.ROWS_PER_BLOCK, training_rows.CHUNK = size, max(1, size // CHUNKS)
     try:
         yield
     finally:
-        block_order.ROWS_PER_BLOCK, block_order.CHUNK = sizes_before
+        training_rows.ROWS_PER_BLOCK, training_rows.CHUNK = sizes_before
 
 
 def curves(

@@ -9,9 +9,8 @@ from benchmarks.libraries.measure import Work, compare
 from benchmarks.libraries.readers import read_documents
 from wsabie.core.arrays import Float32
 from wsabie.features.audio.mfcc import MfccConfig, compute_mfcc
-from wsabie.features.extractors.bag_of_words import BagOfWords
+from wsabie.features.extractors.bag_of_words import BagOfWords, WordCounter
 from wsabie.features.text.text_decoder import fold_text
-from wsabie.features.text.word_counter import WordCounter
 
 COPIES, RATE, SECONDS = 8, 16_000, 120
 WORD = r"\w+"

@@ -7,8 +7,8 @@ import pytest
 
 from shard_files import in_shards, toy_rows
 from wsabie.distributed.averaging_trainer import AveragingRunner, AveragingWorker
+from wsabie.models.base import training_rows
 from wsabie.models.joint_embedding.estimator import Wsabie
-from wsabie.training import block_order
 from wsabie.training.trainer import Trainer
 
 
@@ -26,7 +26,7 @@ class FleetlessRunner(AveragingRunner):
 @pytest.fixture
 def worker(tmp_path, monkeypatch):
     """worker() -> one that has begun, on 600 rows in 60 parts."""
-    monkeypatch.setattr(block_order, "CHUNK", 8)
+    monkeypatch.setattr(training_rows, "CHUNK", 8)
     monkeypatch.setattr("wsabie.models.base.training_rows.CHUNK", 8)
     with pytest.raises(FleetError) as error:
         Wsabie(dim=8, threads=1, init="random").fit(

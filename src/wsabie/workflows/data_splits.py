@@ -83,7 +83,7 @@ def split_rows(rows: FeatureTable, by: str, valid: float, test: float, seed: int
 
 
 def group_bursts(rows: FeatureTable) -> tuple[FeatureTable, int]:
-    """Join the rows of each burst, and the groups that it touches, into one group; return the number of bursts too.
+    """Join the rows of each burst and the groups that it touches; also return the number of bursts.
 
     `wsabie.evaluation.bursts` finds the bursts. Without one of several pictures the rows stay as they are. Further
     views of a picture follow it.

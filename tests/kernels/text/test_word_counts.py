@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference.word_counts import find_words, hash_word
 
-from wsabie.features.text.word_counter import HashedColumns, WordCounter, WordList
+from wsabie.features.extractors.bag_of_words import HashedColumns, WordCounter, WordList
 from wsabie.kernels.text.word_counts import LONGEST_WORD
 
 LETTERS = st.sampled_from(["a", "b", "ab", "1", "_", " ", ",", "\n", "é", "жук", "\0", "漢"])

@@ -18,7 +18,7 @@ TRAINED = """
     from wsabie.storage.column_files import ColumnTable, ListColumn
     from wsabie.io.shards.shard_folder import write_manifest, write_shard
     from wsabie.io.shards.sharded_table import ShardStatistics
-    from wsabie.training import block_order
+    from wsabie.models.base import training_rows
 
     def anonymous():
         lines = Path("/proc/self/status").read_text().splitlines()
@@ -53,7 +53,7 @@ TRAINED = """
             time.sleep(0.003)
     watcher = threading.Thread(target=watch)
     watcher.start()
-    block_order.ROWS_PER_BLOCK, block_order.NONZEROS_PER_BLOCK = {block}, 1 << 30
+    training_rows.ROWS_PER_BLOCK, training_rows.NONZEROS_PER_BLOCK = {block}, 1 << 30
     model = Wsabie(dim=8, epochs=1, threads=2).fit(rows)
     done.set()
     watcher.join()

@@ -14,7 +14,6 @@ from wsabie.io.shards.sharded_table import ShardedFeatureTable
 from wsabie.models.base import training_rows
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.models.linear_ranker import LinearRanker
-from wsabie.training import block_order
 from wsabie.training.epoch_stats import EpochStats
 from wsabie.training.trainer import EpochRunner
 
@@ -22,8 +21,8 @@ from wsabie.training.trainer import EpochRunner
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of 8 rows in blocks of 120."""
-    monkeypatch.setattr(block_order, "ROWS_PER_BLOCK", 120)
-    monkeypatch.setattr(block_order, "CHUNK", 8)
+    monkeypatch.setattr(training_rows, "ROWS_PER_BLOCK", 120)
+    monkeypatch.setattr(training_rows, "CHUNK", 8)
 
 
 def read_tables(model: Any) -> list[np.ndarray]:

@@ -6,24 +6,209 @@ scikit-learn's vectorizers take 2.5 times as long, and learning one keeps every 
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from wsabie.core.arrays import Array
+from wsabie.core.arrays import Array, Int32, Int64, UInt8, view_as_writable
 from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError, require
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, select_evenly
 from wsabie.features.base.word_extractor import Weighting, WordExtractor
 from wsabie.features.text.text_decoder import decode_document, fold_text
-from wsabie.features.text.word_counter import HashedColumns, WordCounter, WordList
 from wsabie.io.records import Item, ItemSource, ModalityName
+from wsabie.kernels.text import word_counts
+from wsabie.storage.column_files import compute_offsets
 
 MAX_WORDS = 1_000_000
 """Default number of words of a vocabulary."""
+CAPACITY_FACTOR = 4
+"""Capacity of a counter of words, as a multiple of the requested words."""
+_MIN_CAPACITY = 1 << 16
 _MAX_WORDS = 100_000_000
 _WEIGHED = 1 << 20  # documents for the idf
 _COUNTED_AT_ONCE = 1 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class WordList:
+    """List of words with their numbers.
+
+    Attributes
+    ----------
+    letters : (n_letters,) uint8
+        The words in UTF-8, one after the other.
+    starts : (n_words + 1,) int64
+        Start of each word.
+
+    Examples
+    --------
+    >>> words = WordList.from_words([b"sea", b"sky"])
+    >>> words.count_words(bytearray(b"sky, sea and sky"))
+    (array([0, 1], dtype=int32), array([1., 2.], dtype=float32))
+    >>> words.get_word(1), len(words)
+    ('sky', 2)
+    """
+
+    letters: UInt8
+    starts: Int64
+
+    @classmethod
+    def from_words(cls, words: list[bytes]) -> "WordList":
+        """Return a list of distinct words in this order."""
+        letters = np.frombuffer(bytearray(b"".join(words)), np.uint8)
+        return cls(letters, compute_offsets([len(word) for word in words]))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def get_word(self, number: int) -> str:
+        """Return the word of a number."""
+        return self.letters[self.starts[number] : self.starts[number + 1]].tobytes().decode("utf-8", "replace")
+
+    def count_words(self, text: bytearray) -> EncodedRow:
+        """Count the known words of a folded text: numbers (nnz,), ascending, and counts (nnz,)."""
+        letters = np.frombuffer(text, np.uint8)
+        numbers = np.empty((len(letters) + 1) // 2, np.int32)
+        return _count_numbers(numbers[: word_counts.find_words(letters, self._table, numbers)])
+
+    def is_sound(self) -> bool:
+        """Return True if the types are right and the words are contiguous within the letters."""
+        letters, starts = self.letters, self.starts
+        if (letters.dtype.str, starts.dtype.str, letters.ndim, starts.ndim) != ("|u1", "<i8", 1, 1) or not len(starts):
+            return False
+        lengths = np.diff(starts)
+        is_covered = starts[0] == 0 and starts[-1] == len(letters)
+        return bool(is_covered and (lengths > 0).all() and (lengths <= word_counts.LONGEST_WORD).all())
+
+    @cached_property
+    def _table(self) -> word_counts.WordIndex:
+        letters, starts = view_as_writable(self.letters), view_as_writable(self.starts)
+        return word_counts.WordIndex(letters, starts, _build_slots(letters, starts, len(self), len(self)))
+
+
+def _count_numbers(numbers: Int32) -> EncodedRow:
+    numbers.sort()
+    counts = np.empty(len(numbers), np.float32)
+    n_distinct = word_counts.count_runs(numbers, counts)
+    return numbers[:n_distinct].copy(), counts[:n_distinct].copy()
+
+
+def _build_slots(letters: UInt8, starts: Int64, n_words: int, capacity: int) -> Int32:
+    """Return the hash table of the first `n_words` words, with slots for `capacity` words."""
+    slots = np.full(1 << max(1, (2 * capacity).bit_length()), -1, np.int32)
+    word_counts.fill_slots(letters, starts, n_words, slots)
+    return slots
+
+
+class WordCounter:
+    """Counter of the words of folded texts.
+
+    At most `CAPACITY_FACTOR * n_words` distinct words are stored. When there are more, rare ones are dropped: all words
+    up to the least count that at most half of the words exceed. A dropped word that returns is counted from 0, so that
+    counts are too low by at most `missed`, the sum of these limits, and a word with a higher count is never lost.
+    Counts are exact as long as all words find room.
+
+    Parameters
+    ----------
+    n_words : int
+
+    Examples
+    --------
+    >>> counter = WordCounter(2)
+    >>> counter.add(bytearray(b"to be or not to be, that is what is to be thought of"))
+    >>> words, counts = counter.most_frequent(2, min_count=2)
+    >>> [words.get_word(i) for i in range(len(words))], counts.tolist(), counter.missed
+    (['be', 'to'], [3, 3], 1)
+    """
+
+    def __init__(self, n_words: int) -> None:
+        self.capacity = CAPACITY_FACTOR * n_words
+        self.missed = 0
+        self._sizes = np.zeros(2, np.int64)
+        self._counts = np.zeros(0, np.int64)
+        self._table = word_counts.WordIndex(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int32))
+        self._reserve(min(_MIN_CAPACITY, self.capacity), 8 * _MIN_CAPACITY)
+
+    def __len__(self) -> int:
+        """Number of distinct words in the counter."""
+        return int(self._sizes[word_counts.WORDS])
+
+    def add(self, text: bytearray) -> None:
+        """Count the words of a folded text."""
+        letters, position, n = np.frombuffer(text, np.uint8), 0, len(text)
+        while (position := word_counts.count_words(letters, position, self._table, self._counts, self._sizes)) < n:
+            if len(self) == self.capacity:
+                self._drop()
+            elif len(self) == len(self._counts):
+                self._reserve(min(2 * len(self), self.capacity), len(self._table.letters))
+            else:
+                self._reserve(len(self._counts), 2 * len(self._table.letters))
+
+    def most_frequent(self, n_words: int, *, min_count: int = 1) -> tuple[WordList, Int64]:
+        """Return up to n words with at least `min_count` occurrences, most frequent first, and their counts.
+
+        Ties go in the order of code points.
+        """
+        counts = self._counts[: len(self)]
+        least = min_count
+        if n_words < len(counts):
+            least = max(least, int(np.partition(counts, len(counts) - n_words)[len(counts) - n_words]))
+        frequent = np.flatnonzero(counts >= least)
+        letters, starts = self._table.letters, self._table.starts
+        words = [letters[starts[i] : starts[i + 1]].tobytes() for i in frequent]
+        order = np.array(sorted(range(len(words)), key=words.__getitem__), np.int64)  # UTF-8 sorts as code points do
+        order = order[np.argsort(-counts[frequent][order], kind="stable")][:n_words]
+        return WordList.from_words([words[i] for i in order]), counts[frequent][order]
+
+    def _drop(self) -> None:
+        """Drop the rarest half of the words, with ties."""
+        counts = self._counts[: len(self)]
+        limit = int(np.partition(counts, len(counts) // 2)[len(counts) // 2])
+        self.missed += limit
+        is_kept = counts > limit
+        lengths = np.diff(self._table.starts[: len(self) + 1])
+        letters = self._table.letters[: self._sizes[word_counts.LETTERS]][np.repeat(is_kept, lengths)]
+        n_kept = int(is_kept.sum())
+        self._table.letters[: len(letters)] = letters
+        np.cumsum(lengths[is_kept], out=self._table.starts[1 : n_kept + 1])
+        self._counts[:n_kept] = counts[is_kept]
+        self._sizes[:] = n_kept, len(letters)
+        self._reserve(len(self._counts), len(self._table.letters))
+
+    def _reserve(self, n_words: int, n_letters: int) -> None:
+        """Reserve room for so many words and letters in all."""
+        n = len(self)
+        letters, starts = np.empty(n_letters, np.uint8), np.zeros(n_words + 1, np.int64)
+        counts = np.zeros(n_words, np.int64)
+        letters[: self._sizes[word_counts.LETTERS]] = self._table.letters[: self._sizes[word_counts.LETTERS]]
+        starts[: n + 1] = self._table.starts[: n + 1]
+        counts[:n] = self._counts[:n]
+        self._counts = counts
+        self._table = word_counts.WordIndex(letters, starts, _build_slots(letters, starts, n, n_words))
+
+
+@dataclass(frozen=True)
+class HashedColumns:
+    """Columns of hashed words: the hash modulo the number of columns."""
+
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+    def count_words(self, text: bytearray) -> EncodedRow:
+        """Count the words of each column: columns (nnz,), ascending, and counts (nnz,).
+
+        Examples
+        --------
+        >>> HashedColumns(1000).count_words(bytearray(b"sky, sea and sky"))
+        (array([372, 850, 905], dtype=int32), array([1., 1., 2.], dtype=float32))
+        """
+        letters = np.frombuffer(text, np.uint8)
+        columns = np.empty((len(letters) + 1) // 2, np.int32)
+        return _count_numbers(columns[: word_counts.hash_words(letters, self.n, columns)])
 
 
 @dataclass(eq=False, repr=False)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsabie.training.block_order import plan_blocks
+from wsabie.models.base.training_rows import plan_blocks
 
 
 @given(st.integers(0, 50), st.integers(1, 3000), st.integers(1, 700), st.integers(0, 9), st.integers(1, 64))
