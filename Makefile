@@ -80,7 +80,7 @@ databases: setup  ## the tests of collections and services, each on SQLite and o
 	@WSABIE_TEST_EACH_DATABASE=1 scripts/with-postgres $(BIN)/python -m pytest -n auto --dist loadfile tests/collection tests/server tests/cli/collection tests/faults
 
 soak: setup  ## kill a service 50 times on each database, and see that nothing is lost (KILLS=50)
-	@WSABIE_TEST_EACH_DATABASE=1 WSABIE_SOAK_KILLS=$(or $(KILLS),50) scripts/with-postgres $(BIN)/python -m pytest -s tests/faults/test_kills.py
+	@WSABIE_TEST_EACH_DATABASE=1 WSABIE_SOAK_KILLS=$(or $(KILLS),50) scripts/with-postgres $(BIN)/python -m pytest -s tests/faults/test_service_kills.py
 
 fuzz: setup  ## 100 made-up requests to each route of a service, by three seeds, on each database (EXAMPLES=100 SEEDS=1,2,3)
 	@WSABIE_TEST_EACH_DATABASE=1 WSABIE_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) WSABIE_FUZZ_SEEDS=$(SEEDS) scripts/with-postgres $(BIN)/python -m pytest -s tests/server/test_fuzz.py
