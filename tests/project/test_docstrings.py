@@ -18,6 +18,7 @@ OTHER_NAMES = {
     "DejaVu",
     "FrozenTrial",
     "GloVe",
+    "GroupShuffleSplit",
     "ImageFolder",
     "ImageNet",
     "LabelName",

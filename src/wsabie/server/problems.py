@@ -52,7 +52,7 @@ _ROUTING_DETAILS = {
 _STEP = re.compile(r"; [^;]*`([a-z_.]+)\([^`]*\)`[^;]*")
 _PAGE_HINTS = {
     "collection.apply": "; press Suggest on the page Status",
-    "collection.models": "; choose one on the page Training",
+    "collection.models": "; train again, or choose another, on the page Training",
     "collection.scan": "; press Scan on the page Status",
     "collection.train": "; train one on the page Training",
 }

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from tests.cli.conftest import Cli
 
+from wsabie.core.message_references import format_references
 from wsabie.io.formats.tool_files import list_tool_notes
 
 COCO = {
@@ -63,7 +64,7 @@ def test_init_names_annotations_of_tools_and_what_reads_them(
     message = " ".join(result.err.split())
     assert result.code == 0, message
     assert f"in {photos} {fact}" in message
-    [note] = list_tool_notes(photos)
+    [note] = map(format_references, list_tool_notes(photos))
     if not command:
         assert note.endswith("which are not read; export them as COCO's JSON, or as a table of files")
         return

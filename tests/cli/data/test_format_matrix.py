@@ -47,7 +47,7 @@ def list_cells(kind: str, path: Path, modality: str, folder: Path) -> Iterator[t
     yield ["features", KINDS[modality], path, "--out", folder / "features.parquet", *features], None
     content = "regions" if kind in REGION_FORMATS else "file" if kind == "file" else modality
     yield ["split", path, "--out", folder / "parts"], SPLITS.get(content)
-    hint = None if modality == "rows" else "shards hold rows; extract features first with wsabie features"
+    hint = None if modality == "rows" else "shards hold rows; extract features first with `wsabie features`"
     yield ["shards", path, "--out", folder / "more shards"], hint
     hint = r"run: wsabie collection init|give the folder that `wsabie train --model FOLDER` wrote"
     yield ["info", path], hint if path.is_dir() and kind != "shards" else None

@@ -139,7 +139,7 @@ def test_bad_conversions_are_refused(cli: Cli, rows: Path, pictures: Path, tmp_p
     inside = cli("shards", pictures, "--out", pictures / "shards")
     assert "lies in, the data" in inside.err
     result = cli("shards", pictures, "--out", tmp_path / "shards")
-    assert "extract features first with wsabie features" in result.err
+    assert "extract features first with `wsabie features`" in result.err
     assert not (tmp_path / "shards").exists()
     (tmp_path / "text.csv").write_text("mine")
     result = cli("shards", rows, "--out", tmp_path / "text.csv")

@@ -201,9 +201,8 @@ def test_embeddings_are_reused_by_the_next_search(cli: Cli, task: SearchTask, tm
     assert "extracting features" in rebuilt.err
     refused = search(cli, task, "guitar", "--embeddings", task.model)
     assert refused.code == 1
-    assert (
-        "'annotator' where 'points' is needed; give the folder that `wsabie search --embeddings` wrote" in refused.err
-    )
+    reason = "'annotator' where 'points' is needed; give the folder that `wsabie search --embeddings FOLDER` wrote"
+    assert reason in refused.err
     (foreign := tmp_path / "foreign").mkdir()
     (foreign / "mine.txt").write_text("mine")
     errors = search(cli, task, "guitar", "--embeddings", foreign).err

@@ -216,7 +216,7 @@ def test_held_out_entities_query_those_of_training(cli: Cli, texts: Path, tmp_pa
     assert [m["name"] for m in relation["methods"]] == ["all", "popularity", "cosine"]
     result = cli("train", out / "test.toml", "--model", tmp_path / "n")
     assert result.code == 1
-    assert 'says candidates = "fitted", which is for `wsabie evaluate`' in result.err
+    assert 'says candidates = "fitted", which is for evaluation' in result.err
     again = cli("split", out / "train.toml", "--out", tmp_path / "again", "--json")
     assert again.code == 0, again.err
     assert sum(again.json["entities"]["note/1"].values()) == 48

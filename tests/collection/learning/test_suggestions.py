@@ -337,7 +337,7 @@ def test_learning_commands_train_apply_and_roll_back(tmp_path: Path, database: s
     assert (first["method"], first["model"], first["figures"]["previous_metrics"]) == ("full", 1, None)
     result = CliRunner().invoke(app, ["collection", "train", str(folder), "--from-scratch", "--threads", "1"])
     assert (result.exit_code, "from scratch (as asked)" in result.stdout) == (0, True)
-    assert "before" in result.stdout
+    assert "previous model" in result.stdout
     assert run_json("apply", folder, "--threads", 1, "--min-precision", 0.9)["coverage"]["precision"] == 0.9
     accepted = run_json("apply", folder, "--threads", 1, "--accept-above", 0.3)["accepted"]["added"]
     assert run_json("history", folder)["entries"][0]["changes"] == accepted

@@ -19,6 +19,7 @@ from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.scan.scanner import scan_collection
 from wsabie.core.errors import InputError
 from wsabie.features.encoders import text_encoders
+from wsabie.server.problems import name_pages
 
 
 def test_too_few_tagged_items_are_refused(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,8 +48,9 @@ def test_changed_files_are_named_when_too_few_remain(tagged: tuple[Collection, d
         train_collection_model(collection, full=True, **OPTIONS)
     assert "40 files changed or disappeared since the last scan, which leaves 0 items with tags" in str(refused.value)
     assert f"; run: `collection.scan('{collection.folder}')" in str(refused.value)
-    assert "press Scan" in refused.value.served
-    assert str(collection.folder) not in refused.value.served
+    detail = name_pages(str(refused.value))
+    assert "press Scan" in detail
+    assert str(collection.folder) not in detail
     scan_collection(collection, by="eve")
     assert train_collection_model(collection, full=True, **OPTIONS).changed == 0
 
@@ -57,7 +59,7 @@ def test_missing_files_are_named_when_none_remain(tagged: tuple[Collection, dict
     collection, _ = tagged
     for path in collection.folder.glob("*.webp"):
         path.rename(path.with_name(f"other-{path.name}"))
-    with pytest.raises(InputError, match="all files changed or disappeared since the last scan; run: wsabie"):
+    with pytest.raises(InputError, match=r"changed or disappeared since the last scan; run: `collection\.scan"):
         train_collection_model(collection, **OPTIONS | {"features": "visual-words"})
 
 

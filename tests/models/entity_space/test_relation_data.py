@@ -95,7 +95,7 @@ def test_pairs_weigh_more_for_busy_queries() -> None:
         ([Relation(EntityKind("k", [[1, 2]], scaling="l2"), "b", [(0, 0)])], "scaling is 'l2'; choose"),  # type: ignore[arg-type]
         (
             [Relation(EntityKind("k", np.eye(2), map="m"), EntityKind("l", np.ones((2, 3)), map="m"), [(0, 0)])],
-            "the kinds of the map 'm' have 2 and 3 features; give them the same features, or leave `map` out",
+            "the kinds of the map 'm' have 2 and 3 features; give them the same features, or leave map out",
         ),
         (
             [Relation(EntityKind("k", np.eye(2), map="m"), EntityKind("l", sp.identity(2), map="m"), [(0, 0)])],

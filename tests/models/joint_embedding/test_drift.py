@@ -56,7 +56,7 @@ def test_miscalibrated_probabilities_are_refitted() -> None:
     """By who trains on the command line, and by who calls from Python."""
     off = BatchReport(**{**vars(arrived(np.array([0.5]))), "ece": 0.23})
     assert off.advice() == (
-        "probabilities were off by 0.23: train again, or call `calibrate` in Python with more rows "
+        "probabilities were off by 0.23: train again, or call `Wsabie.calibrate` in Python with more rows "
         "that the model has not learned"
     )
 

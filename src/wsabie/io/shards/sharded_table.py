@@ -231,7 +231,7 @@ def open_shards(path: str | Path) -> ShardedFeatureTable:
     --------
     >>> open_shards("nowhere")
     Traceback (most recent call last):
-    wsabie.core.errors.InputError: nowhere holds no shards: it has no manifest.json; give a folder that `wsabie shards`
+    wsabie.core.errors.InputError: nowhere holds no shards: it has no manifest.json; give a folder that `shards()`
     wrote
     """
     shards = open_shard_folder(Path(path))
