@@ -105,8 +105,8 @@ def draw_by_seconds(record: PaperRecord, findings: RunFindings) -> list[LineChar
 
 
 def draw_by_epoch(record: PaperRecord, findings: RunFindings) -> list[LineChart]:
-    """Draw draws per update against epochs."""
-    return [_draw_over(findings, "epoch", "draws per update", "Negatives drawn per update")]
+    """Draw the draws per visit against epochs."""
+    return [_draw_over(findings, "epoch", "draws per visit", "Negatives drawn per visit")]
 
 
 def _draw_over(findings: RunFindings, x: str, y: str, title: str, *, log: bool = False) -> LineChart:

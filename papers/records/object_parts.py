@@ -272,7 +272,7 @@ RECORDS = (
         wrong=("The offset's arguments are (part, object) here and (object, part) in f_L.",),
         claims=_make_claims(*_COUPLES),
         entries=_make_entries("IW", "IO"),
-        columns=list_columns(PAIRS, "told", "unseen"),
+        columns=list_columns(PAIRS, "training", "unseen"),
         opening=OPENING,
     ),
     PaperRecord(

@@ -127,5 +127,4 @@ def _make_points(entrant: Entrant, epochs: list[EpochStats], scale: float) -> It
         spent += stats.seconds
         epoch = (stats.epoch + 1) * scale
         figures: dict[str, Cell] = {"epoch": epoch, "seconds": spent, **stats.validation_metrics}
-        figures["draws per update"] = stats.mean_draws / max(stats.violation_rate, 1e-12)
         yield FindingRow(f"{entrant.name}, epoch {epoch:.3g}", entrant.title, figures)

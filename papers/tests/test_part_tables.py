@@ -186,12 +186,12 @@ def test_two_standard_errors() -> None:
 
 def test_who_knows_relations_by_heart_puts_unseen_ones_last(tiny: PaperData) -> None:
     run = ran("parts-table5", tiny)
-    assert run.record.table_columns == list_columns("pairs", "told", "unseen")
+    assert run.record.table_columns == list_columns("pairs", "training", "unseen")
     for row in ("Shared (IO)", "Unshared (IO)"):
         figures = run.findings[row].figures
         assert figures["unseen p@10"] == 0
         assert 1 / 25 <= float(figures["unseen MAP"]) <= 1 / 24  # type: ignore[arg-type]
-        mean = (float(figures["told MAP"]) + float(figures["unseen MAP"])) / 2  # type: ignore[arg-type]
+        mean = (float(figures["training MAP"]) + float(figures["unseen MAP"])) / 2  # type: ignore[arg-type]
         assert float(figures["pairs MAP"]) == pytest.approx(mean)  # type: ignore[arg-type]
     assert float(run.findings["Unshared (IW)"].figures["unseen MAP"]) > 0  # type: ignore[arg-type]
 

@@ -227,6 +227,7 @@ def test_rows_as_ids(data: PaperData) -> None:
     assert gain["MAP"] == "0.00%"
     draws = ran("vse-ens-figure-1", data, entries=warp)
     assert all(1 <= float(row.figures["draws per visit"]) <= 8 for row in draws.findings.rows)  # type: ignore[arg-type]
+    assert len(draws.findings.charts[0].series[0].y) == len(draws.findings.rows)
     assert ran("vse-ens-table-3", data).findings["VSE-ens"].figures == {"multiplications": 200}
 
 

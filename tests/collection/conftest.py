@@ -1,4 +1,4 @@
-"""A catalogue in each of the databases, and a program with newer tables."""
+"""A collection in each of the databases, and a program with newer tables."""
 
 import shutil
 from collections.abc import Callable, Iterator

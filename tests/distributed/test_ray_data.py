@@ -41,5 +41,5 @@ def test_a_data_set_is_annotated_as_in_one_process(nodes, in_order: None, tmp_pa
     )
     remote = pa.concat_tables(batches.iter_batches(batch_format="pyarrow", batch_size=None))
     local = BatchAnnotator(tmp_path / "model", 3)(pq.read_table(tmp_path / "rows.parquet"))
-    for name in ("id", "found_labels", "found_scores", "rejected"):
+    for name in ("id", "predicted_labels", "predicted_scores", "rejected"):
         assert remote[name].to_pylist() == local[name].to_pylist()

@@ -57,12 +57,12 @@ def test_pictures_are_annotated_as_by_the_command(trained: Trained, tmp_path: Pa
     annotated = BatchAnnotator(trained.folder, 3)(
         pa.table({"id": [item.id for item in trained.pictures], "image": broken})
     )
-    assert annotated.column_names == ["id", "image", "found_labels", "found_scores", "rejected"]
+    assert annotated.column_names == ["id", "image", "predicted_labels", "predicted_scores", "rejected"]
     reasons = annotated["rejected"].to_pylist()
     assert [i for i, reason in enumerate(reasons) if reason] == [7, 8]
     assert "picture" in reasons[7]
     assert reasons[8] == "empty"
-    for name, column in (("labels", "found_labels"), ("scores", "found_scores")):
+    for name, column in (("labels", "predicted_labels"), ("scores", "predicted_scores")):
         values = annotated[column].to_pylist()
         assert values[7:9] == [None, None]
         assert values[:7] + values[9:] == expected[name][:7] + expected[name][9:]
@@ -74,8 +74,8 @@ def test_paths_and_structs_are_pictures(trained: Trained, tmp_path: Path) -> Non
     annotate, answers = BatchAnnotator(trained.folder), []
     for cell in (content, str(tmp_path / "a.webp"), {"bytes": content, "path": None}, {"bytes": None, "path": "b"}):
         answers.append(annotate(pa.table({"img": [cell]})).to_pylist()[0])
-    assert answers[0]["found_labels"] == answers[1]["found_labels"] == answers[2]["found_labels"]
-    assert answers[3]["found_labels"] is None
+    assert answers[0]["predicted_labels"] == answers[1]["predicted_labels"] == answers[2]["predicted_labels"]
+    assert answers[3]["predicted_labels"] is None
     assert answers[3]["rejected"]
 
 
@@ -101,8 +101,8 @@ def test_row_batches_may_be_cut_anywhere(by_rows: Trained, tmp_path: Path) -> No
     parts = [annotate(table.slice(lo, size)) for lo, size in ((0, 1), (1, 0), (1, 50), (51, 39))]
     chunked = pa.concat_tables([table.slice(0, 30), table.slice(30)])
     for annotated in (annotate(table), pa.concat_tables(parts), annotate(chunked)):
-        assert annotated["found_labels"].to_pylist() == expected["labels"]
-        assert annotated["found_scores"].to_pylist() == expected["scores"]
+        assert annotated["predicted_labels"].to_pylist() == expected["labels"]
+        assert annotated["predicted_scores"].to_pylist() == expected["scores"]
         assert annotated["labels"] == table["labels"]
         assert annotated["rejected"].null_count == 90
 
@@ -115,7 +115,7 @@ def test_dense_rows_are_annotated_and_unusable_ones_reported(trained: Trained, t
     candidate_names = names[:5]
     annotated = BatchAnnotator(tmp_path / "model", 2, candidates=candidate_names)(table)
     expected = [[name for name, _ in row] for row in model.annotate(dense[:3], 2, candidates=candidate_names)]
-    assert annotated["found_labels"].to_pylist() == [None, *expected, None]
+    assert annotated["predicted_labels"].to_pylist() == [None, *expected, None]
     assert annotated["rejected"].to_pylist() == [
         "wrong number of features",
         None,
@@ -125,7 +125,7 @@ def test_dense_rows_are_annotated_and_unusable_ones_reported(trained: Trained, t
     ]
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(dense[:3]))
     again = BatchAnnotator(tmp_path / "model", 2, candidates=candidate_names)(pa.table({"features": tensors}))
-    assert again["found_labels"].to_pylist() == expected
+    assert again["predicted_labels"].to_pylist() == expected
     assert BatchAnnotator(tmp_path / "model")(table.slice(0, 0)).num_columns == 4
 
 
@@ -138,7 +138,7 @@ def test_features_are_matched_by_name(tmp_path: Path) -> None:
     Annotator(model, None, ["z", "y", "x"]).save(tmp_path / "model")
     write_parquet_rows(rows, tmp_path / "rows.parquet")
     annotated = BatchAnnotator(tmp_path / "model", 1)(pq.read_table(tmp_path / "rows.parquet"))
-    assert annotated["found_labels"].to_pylist() == [["c"], ["b"], ["a"]]
+    assert annotated["predicted_labels"].to_pylist() == [["c"], ["b"], ["a"]]
 
 
 def test_annotator_is_pickled_without_the_model(by_rows: Trained) -> None:
@@ -182,7 +182,7 @@ def test_other_types_than_arrow_tables_are_refused(by_rows: Trained, batch: Any)
 def test_existing_output_column_is_refused(by_rows: Trained) -> None:
     annotate = BatchAnnotator(by_rows.folder, 2)
     annotated = annotate(pa.table({"indices": [[1]], "values": [[2.0]]}))
-    for name in ("found_labels", "found_scores", "rejected"):
+    for name in ("predicted_labels", "predicted_scores", "rejected"):
         with pytest.raises(InputError, match=f"has a column '{name}' already; rename or drop it"):
             annotate(annotated.select(["indices", "values", name]))
 
@@ -198,7 +198,7 @@ def test_unusable_sparse_rows_are_reported_one_by_one(by_rows: Trained, noting: 
     model = Annotator.load(by_rows.folder).model
     X = csr_matrix(([2.0, 1.0], [1, 5], [0, 2, 2]), (2, 60), dtype=np.float32)
     expected = [[name for name, _ in row] for row in model.annotate(X, 2)]
-    assert annotated["found_labels"].to_pylist() == [expected[0], None, None, None, expected[1], None]
+    assert annotated["predicted_labels"].to_pylist() == [expected[0], None, None, None, expected[1], None]
 
 
 def test_negative_counts_are_reported(tmp_path: Path) -> None:
@@ -229,11 +229,11 @@ def test_documents_are_annotated_as_by_the_command(tmp_path: Path) -> None:
     expected = annotate_to_parquet(of_notes, notes, tmp_path / "out.parquet", 2)
     annotate = BatchAnnotator(of_notes.folder, 2)
     annotated = annotate(pa.table({"text": [*texts, "", None, "..."]}))
-    assert annotated["found_labels"].to_pylist() == [*expected["labels"], None, None, None]
-    assert annotated["found_scores"].to_pylist() == [*expected["scores"], None, None, None]
+    assert annotated["predicted_labels"].to_pylist() == [*expected["labels"], None, None, None]
+    assert annotated["predicted_scores"].to_pylist() == [*expected["scores"], None, None, None]
     assert annotated["rejected"].to_pylist() == [*[None] * 4, "empty", "empty", "no words"]
     coded = pa.table({"text": pa.array(texts).dictionary_encode()})
-    assert annotate(coded)["found_labels"].to_pylist() == expected["labels"]
+    assert annotate(coded)["predicted_labels"].to_pylist() == expected["labels"]
     for column in ([{"path": "the red rose"}], [7], [["the"]]):
         with pytest.raises(InputError, match=r"wants documents in a column text \(texts\); the batch has 'text' of"):
             annotate(pa.table({"text": column}))
@@ -245,7 +245,7 @@ def test_batch_without_usable_rows_is_annotated_as_empty(trained: Trained, by_ro
     for folder, columns in ((trained.folder, {"image": pa.array([b"none", None])}), (by_rows.folder, sparse)):
         annotate, table = BatchAnnotator(folder), pa.table(columns)
         annotated = annotate(table)
-        assert annotated["found_labels"].null_count == annotated["found_scores"].null_count == 2
+        assert annotated["predicted_labels"].null_count == annotated["predicted_scores"].null_count == 2
         assert annotated["rejected"].null_count == 0
         assert annotate(pa.table({"image": pa.nulls(2), **columns}))["rejected"].null_count == 0
         nothing = annotate(table.slice(0, 0))
@@ -263,8 +263,8 @@ def test_column_of_another_type_is_no_picture(trained: Trained) -> None:
 def test_candidates_limit_the_labels(by_rows: Trained) -> None:
     table, names = pa.table({"indices": [[1]], "values": [[2.0]]}), by_rows.rows.label_names
     annotated = BatchAnnotator(by_rows.folder, 10, candidates=names[:2])(table)
-    assert sorted(annotated["found_labels"].to_pylist()[0]) == sorted(names[:2])
-    assert BatchAnnotator(by_rows.folder, 10, candidates=[])(table)["found_labels"].to_pylist() == [[]]
+    assert sorted(annotated["predicted_labels"].to_pylist()[0]) == sorted(names[:2])
+    assert BatchAnnotator(by_rows.folder, 10, candidates=[])(table)["predicted_labels"].to_pylist() == [[]]
     with pytest.raises(UnknownLabelError, match="there is no label 'no such label'"):
         BatchAnnotator(by_rows.folder, candidates=["no such label"])(table)
 

@@ -57,7 +57,7 @@ def test_other_metrics_are_those_beside_the_first_of_each_epoch() -> None:
     assert list_other_metrics([bare]) == list_other_metrics([]) == []
 
 
-def test_the_kept_epoch_is_the_best_of_those_that_were_judged() -> None:
+def test_best_epoch_is_that_with_the_best_figure() -> None:
     """The first of equal epochs is the best; None if the last one has no figure."""
     history = [replace(STATS, epoch=i, validation=figure) for i, figure in enumerate((0.2, 0.4, 0.4, 0.1))]
     assert find_best_epoch(history) == history[1]

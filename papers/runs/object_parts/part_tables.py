@@ -193,7 +193,7 @@ def run_couple_ranking(record: PaperRecord, setting: RunSettings) -> RunFindings
                 metric: np.concatenate([training_values[metric], unseen_values[metric]]) for metric in METRICS
             }
             values.setdefault(row, []).append(
-                label_by_column({PAIRS: values_of_all, "told": training_values, UNSEEN: unseen_values})
+                label_by_column({PAIRS: values_of_all, "training": training_values, UNSEEN: unseen_values})
             )
     notes.append(
         f"Pairs are ranked among {len(couples):,} couples. {n_seeds} seeds of training and of "

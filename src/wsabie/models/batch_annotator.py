@@ -17,7 +17,7 @@ from wsabie.models.loader import KINDS, load
 from wsabie.storage.model_folder import read_folder_kind
 from wsabie.storage.rejects import Rejects
 
-_ADDED = ("found_labels", "found_scores", "rejected")
+_ADDED = ("predicted_labels", "predicted_scores", "rejected")
 _COLUMNS: dict[ModalityName, tuple[str, ...]] = {
     "pictures": IMAGE_COLUMNS,
     "sounds": ("audio", "sound"),
@@ -63,10 +63,10 @@ class BatchAnnotator:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Wsabie(dim=4, threads=1, epochs=20).fit(np.eye(2), ["red", "green"]).save(f"{folder}/model")
     ...     annotate = BatchAnnotator(f"{folder}/model", k=1)
-    ...     found = annotate(pa.table({"id": [7, 8, 9], "features": [[1.0, 0.0], [0.0, 1.0], [float("nan"), 0.0]]}))
-    >>> found.column_names
-    ['id', 'features', 'found_labels', 'found_scores', 'rejected']
-    >>> found["found_labels"].to_pylist(), found["rejected"].to_pylist()
+    ...     predictions = annotate(pa.table({"id": [7, 8, 9], "features": [[1.0, 0.0], [0.0, 1.0], [float("nan"), 0.0]]}))
+    >>> predictions.column_names
+    ['id', 'features', 'predicted_labels', 'predicted_scores', 'rejected']
+    >>> predictions["predicted_labels"].to_pylist(), predictions["rejected"].to_pylist()
     ([['red'], ['green'], None], [None, None, 'value that is not finite'])
     """
 
@@ -97,7 +97,7 @@ class BatchAnnotator:
         Returns
         -------
         pyarrow.Table or pyarrow.RecordBatch, as given
-            New columns: `found_labels` (list of string) and `found_scores` (list of float), best first, and `rejected`
+            New columns: `predicted_labels` (list of string) and `predicted_scores` (list of float), best first, and `rejected`
             (string), the reason why a row has no labels, else null.
 
         Raises

@@ -82,7 +82,7 @@ def test_unevaluated_suggestions_are_refused(cli: Cli, model: Path, rows: Path, 
     for wrong in ("1.5", "nan", "high"):
         assert cli("annotate", model, rows, "--min-precision", wrong).code == 2, wrong
     assert "a precision of 0 cannot be" in cli("annotate", model, rows, "--min-precision", 0).err
-    shutil.rmtree(model / "judged")
+    shutil.rmtree(model / "holdout")
     assert cli("train", rows, "--model", tmp_path / "plain", "--epochs", "1").code == 0
     for folder in (model, tmp_path / "plain"):
         for more in ((), ("--out", tmp_path / "out.tsv")):

@@ -75,7 +75,7 @@ def test_neighbours_and_info_know_entity_kinds(cli: Cli, space: Path) -> None:
     facts = cli("info", space, "--json").json
     assert facts["kinds"] == {"recording": 48, "digit": 4, "speaker": 3}
     assert facts["relations"] == ["digits", "speakers", "recordings", "voices"]
-    assert facts["describe_recording"] == "mfcc"
+    assert facts["extractor_recording"] == "mfcc"
     assert "recording 48" in cli("info", space).out
 
 

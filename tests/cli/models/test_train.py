@@ -261,7 +261,7 @@ def test_info_names_the_best_epoch(cli: Cli, rows: Path, tmp_path: Path) -> None
     result = cli("train", rows, "--model", tmp_path / "m", "--epochs", 6, "--metric", "P@1", "--json")
     figures = [epoch["validation"] for epoch in result.json["history"]]
     info = cli("info", tmp_path / "m", "--json").json
-    assert info["kept_epoch"] == figures.index(max(figures)) + 1
+    assert info["best_epoch"] == figures.index(max(figures)) + 1
     assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--metric", "map").code == 0
     refused = cli("train", rows, "--model", "/dev/full", *short_options(rows))
     assert (refused.code, "/dev/full is a file; give the name of a folder" in refused.err) == (1, True), refused.err

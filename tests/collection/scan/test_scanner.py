@@ -147,7 +147,7 @@ def test_missing_items_keep_decisions_and_return(photos: Collection) -> None:
     assert run_scan(photos) == NOTHING._replace(unchanged=5)  # it is told once
     assert read_rows(photos)["0.png"] == (item_id, "missing")
     (photos.folder / "0.png").write_bytes(content)
-    assert run_scan(photos) == NOTHING._replace(found_again=1, unchanged=5)
+    assert run_scan(photos) == NOTHING._replace(reappeared=1, unchanged=5)
     assert read_rows(photos)["0.png"] == (item_id, "present")
     (photos.folder / "0.png").unlink()
     run_scan(photos)

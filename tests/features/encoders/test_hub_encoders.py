@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from wsabie.core.errors import InputError
-from wsabie.features.encoders.encoder_list import HUB_ENCODERS
+from wsabie.features.encoders.encoder_list import HUB_ENCODERS, ImageEncoder
 from wsabie.features.encoders.encoder_speed import measure_speed
 from wsabie.features.encoders.encoder_store import (
     find_encoder_folder,
@@ -206,6 +206,11 @@ def test_a_folder_that_lacks_a_file_is_refused(tmp_path: Path) -> None:
         install_encoder(HUB_ENCODERS["clip-base"], tmp_path)
 
 
+def list_files(encoder: ImageEncoder) -> list[str]:
+    return [file for file in (*encoder.files, *(encoder.tower.files if encoder.tower else ()))
+            if (TINY / encoder.name / file).is_file()]  # fmt: skip
+
+
 class Hub(ThreadingHTTPServer):
     """Stand-in of the hub on the loopback interface; it serves the tiny encoders by the names of their repositories."""
 
@@ -215,7 +220,7 @@ class Hub(ThreadingHTTPServer):
         self.files = {
             f"/{HUB_ENCODERS[name].repository}/resolve/main/{file}": (TINY / name / file).read_bytes()
             for name in NAMES
-            for file in HUB_ENCODERS[name].files
+            for file in list_files(HUB_ENCODERS[name])
         }
 
 
@@ -306,6 +311,18 @@ def test_without_a_network_the_command_says_what_to_do(encoder_folder: Path) -> 
     assert "here: wsabie encoders get siglip2-base --from FOLDER" in message
     copied = run_command(encoder_folder, "http://127.0.0.1:9", "siglip2-base", "--from", str(TINY / "siglip2-base"))
     assert copied.returncode == 0, copied.stderr
+
+
+def test_text_tower_is_downloaded_or_named_where_there_is_no_network(hub: Hub, encoder_folder: Path) -> None:
+    tower = HUB_ENCODERS["clip-base"].tower
+    assert tower is not None
+    refused = run_command(encoder_folder, "http://127.0.0.1:9", "clip-base", "--words")
+    message = " ".join(refused.stderr.split())
+    assert all(file in message for file in tower.files)
+    assert "here: wsabie encoders get clip-base --words --from FOLDER" in message
+    got = run_command(encoder_folder, f"http://127.0.0.1:{hub.server_port}", "clip-base", "--words", "--json")
+    assert got.returncode == 0, got.stderr
+    assert set(tower.files) <= set(json.loads(got.stdout)["files"])
 
 
 def test_a_missing_client_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

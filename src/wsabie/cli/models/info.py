@@ -84,7 +84,7 @@ def _show_space(options: InfoOptions, annotator: "SpaceAnnotator") -> Report:
     from wsabie.storage.model_folder import measure_folder_bytes
 
     space = annotator.space
-    extractors = {f"describe_{name}": extractor.name for name, extractor in annotator.extractors.items()}
+    extractors = {f"extractor_{name}": extractor.name for name, extractor in annotator.extractors.items()}
     n_bytes = measure_folder_bytes(options.model)
     facts: JsonObject = {**space.facts(), "bytes": n_bytes, **extractors, **annotator.facts}
     yield _make_document(options, facts | _list_details(space), space.history_)

@@ -335,8 +335,8 @@ def _report_training(recipe: "TrainingRecipe", result: "TrainingOutcome", rounds
     epochs_text = format_epoch_count(history, model_facts)
     if "blend" in model_facts:
         epochs_text = f"{epochs_text}, blend {model_facts['blend']:.3g}"
-    elif model_facts.get("kept_epoch") is not None:
-        epochs_text = f"epoch {model_facts['kept_epoch']} of {len(history)}"
+    elif model_facts.get("best_epoch") is not None:
+        epochs_text = f"epoch {model_facts['best_epoch']} of {len(history)}"
     epochs_text += "" if validation_map is None else f", validation MAP {validation_map:.3f}"
     n_dropped = facts["labels_dropped"]
     dropped_text = f" ({n_dropped:,} with fewer than {recipe.min_rows} rows left out)" if n_dropped else ""

@@ -223,7 +223,11 @@ def read_thresholds(model: Path, annotator: Annotator, precision: float) -> Thre
     """
     label_ids = annotator.facts.get("label_ids")
     is_calibrated = getattr(annotator.model, "calibration_", None) is not None and label_ids is not None
-    if not is_calibrated or len(label_ids or ()) != len(annotator.model.vocabulary_) or not (model / "judged").is_dir():
+    if (
+        not is_calibrated
+        or len(label_ids or ()) != len(annotator.model.vocabulary_)
+        or not (model / "holdout").is_dir()
+    ):
         raise InputError(
             f"it is unknown how often the labels of {model} are right: models are judged by the held-out items of a "
             "collection; make one: `collection.init(DIR)`, let it learn: `collection.train(DIR)`, and give the folder "
@@ -236,7 +240,7 @@ def read_thresholds(model: Path, annotator: Annotator, precision: float) -> Thre
 def save_holdout_suggestions(model: Path, suggestions: HoldoutSuggestions) -> None:
     """Save held-out suggestions beside the model."""
     tensors = {name: column for name, column in suggestions._asdict().items() if column is not None}
-    save_model_folder(model / "judged", ModelState(_KIND, {}, tensors))
+    save_model_folder(model / "holdout", ModelState(_KIND, {}, tensors))
 
 
 def load_holdout_suggestions(model: Path) -> HoldoutSuggestions:
@@ -248,7 +252,7 @@ def load_holdout_suggestions(model: Path) -> HoldoutSuggestions:
         They are missing or damaged.
     """
     try:
-        tensors = open_model_folder(model / "judged").tensors
+        tensors = open_model_folder(model / "holdout").tensors
         return HoldoutSuggestions(tensors["labels"], tensors["probabilities"], tensors["right"], tensors.get("items"))
     except (ModelFolderError, KeyError) as error:
         raise InputError(f"what {model} was judged by is damaged ({error}); train again") from error

@@ -36,7 +36,7 @@ def write_block(
     Returns
     -------
     counts : Counter of str
-        Files by change, "found_again", and the fields of `ScanResult` that count tags.
+        Files by change, "reappeared", and the fields of `ScanResult` that count tags.
     line : int or None
         Journal entry of the block.
     refused : list of (str, str)
@@ -55,7 +55,7 @@ def write_block(
     counts = Counter[str](entry.change for entry in valid) + unlisted_counts
     same_items = [entry.item for entry in valid if entry.change == "same" and entry.item is not None]
     n_returned = sum(item.state == "missing" for item in same_items)
-    counts.update(found_again=n_returned, added_tags=n_added_tags)
+    counts.update(reappeared=n_returned, added_tags=n_added_tags)
     return counts, change.entry, refused
 
 

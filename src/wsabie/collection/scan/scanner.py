@@ -41,7 +41,7 @@ class ScanResult(NamedTuple):
 
     Attributes
     ----------
-    new, moved, changed, found_again, unchanged : int
+    new, moved, changed, reappeared, unchanged : int
         Files: new; at another path; with other content; missing before; as before.
     missing : int
         Items whose files are gone.
@@ -66,7 +66,7 @@ class ScanResult(NamedTuple):
     moved: int = 0
     changed: int = 0
     missing: int = 0
-    found_again: int = 0
+    reappeared: int = 0
     unchanged: int = 0
     unreadable: int = 0
     added_tags: int = 0
@@ -81,13 +81,13 @@ class ScanResult(NamedTuple):
     def has_changes(self) -> bool:
         """Return True if the scan changed the database."""
         return any(
-            (self.new, self.moved, self.changed, self.missing, self.found_again, self.added_tags, self.withdrawn_tags)
+            (self.new, self.moved, self.changed, self.missing, self.reappeared, self.added_tags, self.withdrawn_tags)
         )
 
     @property
     def summary(self) -> str:
         """Summary in one line; empty if nothing changed."""
-        files = self.new, self.moved, self.changed, self.found_again, self.unreadable - self.still_unreadable
+        files = self.new, self.moved, self.changed, self.reappeared, self.unreadable - self.still_unreadable
         unreadable = "of them unreadable" if any(files[:4]) else "unreadable now"
         words = "new", "moved", "changed", "found again", unreadable, "missing", "tags from files", "tags withdrawn"
         counts = zip((*files, self.missing, self.added_tags, self.withdrawn_tags), words, strict=True)
@@ -258,7 +258,7 @@ class _ScanRun:
             notes.append(f"{fact}; if it joins several, write these as separate tags")
         modalities = (contents.options.get("modality") for contents in self.contents.values())
         counts = {name: n for name, n in self.counts.items() if name in ScanResult._fields}
-        counts["unchanged"] = self.counts["unchanged"] + self.counts["same"] - self.counts["found_again"]
+        counts["unchanged"] = self.counts["unchanged"] + self.counts["same"] - self.counts["reappeared"]
         modality = next((name for name in modalities if name is not None), "")
         return ScanResult(**counts, modality=modality, unreachable_roots=self.unreachable, notes=tuple(notes))
 

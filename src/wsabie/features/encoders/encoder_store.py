@@ -100,26 +100,30 @@ def install_encoder(encoder: ImageEncoder, source: Path | None = None, *, words:
     InputError
         A file cannot be had, or is another one than at the first download; or the encoder has no text tower.
     """
-    folder, files = find_encoder_folder(encoder), encoder.files
-    if words:
-        if encoder.tower is None:
-            names = ", ".join(name for name, other in HUB_ENCODERS.items() if other.tower)
-            raise InputError(f"{encoder.name} reads no words; choose from {names}, or leave `words` out")
-        files += encoder.tower.files
+    folder, files = find_encoder_folder(encoder), _list_files(encoder, words)
     with explain_write_errors(folder):
         for file in files:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
         for file in files:
-            _install_file(encoder, file, source)
+            _install_file(encoder, file, source, words)
         return _read_hashes(encoder)
 
 
-def _install_file(encoder: ImageEncoder, file: str, source: Path | None) -> None:
+def _list_files(encoder: ImageEncoder, words: bool) -> tuple[str, ...]:
+    if not words:
+        return encoder.files
+    if encoder.tower is None:
+        names = ", ".join(name for name, other in HUB_ENCODERS.items() if other.tower)
+        raise InputError(f"{encoder.name} reads no words; choose from {names}, or leave `words` out")
+    return encoder.files + encoder.tower.files
+
+
+def _install_file(encoder: ImageEncoder, file: str, source: Path | None, words: bool) -> None:
     target, hashes = find_encoder_folder(encoder) / file, _read_hashes(encoder)
     if target.is_file() and _compute_sha256(target) == hashes.get(file):
         return
-    part, stated = _copy_file(source / file, target) if source else _download_file(encoder, file, target)
+    part, stated = _copy_file(source / file, target) if source else _download_file(encoder, file, target, words)
     sha256 = _compute_sha256(part)
     if sha256 != (hashes.get(file) or stated or sha256):
         part.unlink()
@@ -138,7 +142,7 @@ def _copy_file(source: Path, target: Path) -> tuple[Path, str]:
     return copy, sha256
 
 
-def _download_file(encoder: ImageEncoder, file: str, target: Path) -> tuple[Path, str | None]:
+def _download_file(encoder: ImageEncoder, file: str, target: Path, words: bool) -> tuple[Path, str | None]:
     """Download a file, or what an earlier part lacks, and return its SHA-256 if the hub states it."""
     need = f"a download of {encoder.name} needs huggingface_hub"
     hub: Any = import_optional("huggingface_hub", need, "encoders")
@@ -153,7 +157,8 @@ def _download_file(encoder: ImageEncoder, file: str, target: Path) -> tuple[Path
         raise InputError(
             f"{file} of {encoder.repository} cannot be downloaded ({get_first_line(error)}); run the same command "
             f"where there is a network, or get the files elsewhere: hf download {encoder.repository} "
-            f"{' '.join(encoder.files)} --local-dir FOLDER, and here: `encoders.get({encoder.name!r}, from_=FOLDER)`"
+            f"{' '.join(_list_files(encoder, words))} --local-dir FOLDER, and here: "
+            f"`encoders.get({encoder.name!r}{', words=True' * words}, from_=FOLDER)`"
         ) from error
     return part, metadata.etag if len(metadata.etag) == _HEX_DIGITS else None
 

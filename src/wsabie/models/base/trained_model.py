@@ -306,7 +306,7 @@ class TrainedModel(hyperparameters.TrainingParameters, LabelModel):
     def facts(self) -> JsonObject:
         """Return sizes and figures of the model, JSON-able.
 
-        "validation_map" is that of "kept_epoch" (the first is 1). Both are None after further training, or after labels
+        "validation_map" is that of "best_epoch" (the first is 1). Both are None after further training, or after labels
         were merged or removed.
 
         Returns
@@ -316,7 +316,7 @@ class TrainedModel(hyperparameters.TrainingParameters, LabelModel):
         is_edited = len(self.vocabulary_.retired_ids()) > 0  # these labels were not evaluated
         best_epoch = None if is_edited else find_best_epoch(self.history_)
         figure = None if best_epoch is None else best_epoch.validation_metrics.get("MAP", best_epoch.validation)
-        epoch_facts = {"kept_epoch": None if best_epoch is None else best_epoch.epoch + 1, "validation_map": figure}
+        epoch_facts = {"best_epoch": None if best_epoch is None else best_epoch.epoch + 1, "validation_map": figure}
         return {**super().facts(), "epochs": len(self.history_), **epoch_facts}
 
     def check_parameters(self) -> None:
