@@ -63,7 +63,8 @@ class BatchAnnotator:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Wsabie(dim=4, threads=1, epochs=20).fit(np.eye(2), ["red", "green"]).save(f"{folder}/model")
     ...     annotate = BatchAnnotator(f"{folder}/model", k=1)
-    ...     predictions = annotate(pa.table({"id": [7, 8, 9], "features": [[1.0, 0.0], [0.0, 1.0], [float("nan"), 0.0]]}))
+    ...     rows = [[1.0, 0.0], [0.0, 1.0], [float("nan"), 0.0]]
+    ...     predictions = annotate(pa.table({"id": [7, 8, 9], "features": rows}))
     >>> predictions.column_names
     ['id', 'features', 'predicted_labels', 'predicted_scores', 'rejected']
     >>> predictions["predicted_labels"].to_pylist(), predictions["rejected"].to_pylist()
@@ -97,8 +98,8 @@ class BatchAnnotator:
         Returns
         -------
         pyarrow.Table or pyarrow.RecordBatch, as given
-            New columns: `predicted_labels` (list of string) and `predicted_scores` (list of float), best first, and `rejected`
-            (string), the reason why a row has no labels, else null.
+            New columns: `predicted_labels` (list of string) and `predicted_scores` (list of float), best first, and
+            `rejected` (string), the reason why a row has no labels, else null.
 
         Raises
         ------
