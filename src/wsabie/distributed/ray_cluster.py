@@ -280,7 +280,7 @@ _CACHED_JOBS = 2  # feature extraction and ranking take turns
 class RayExecutor(Executor):
     """Executor of maps on the cores of a Ray cluster; items of a lost worker or node run again elsewhere.
 
-    Results are those of `Serial`, in the order of the items. Items are taken lazily, at most two for each core at a
+    Results are those of one process, in the order of the items. Items are taken lazily, at most two for each core at a
     time. `shared` travels to each node once for each map, and each worker unpacks it once. Linear algebra in a worker
     runs on one thread. An error of the function is raised unchanged.
 
@@ -294,7 +294,8 @@ class RayExecutor(Executor):
     Raises
     ------
     InputError
-        See `wsabie.distributed.ray_cluster.connect`.
+        Ray is not installed, the cluster cannot be reached or has other versions than this process, or the process is
+        connected to another cluster.
     InputError
         While results are taken: a path is relative, and a node lacks the folder that it begins in.
     WorkerError

@@ -149,7 +149,7 @@ def evaluate_scores(
 
     Notes
     -----
-    Formulas and the treatment of ties: `wsabie.evaluation.metrics`. No score of -inf can be in the first k.
+    A metric of tied scores is its mean over all orders of the ties. No score of -inf can be in the first k.
 
     Examples
     --------

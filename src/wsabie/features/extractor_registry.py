@@ -48,8 +48,7 @@ def create_extractor(
     Parameters
     ----------
     extractor_names : str or None
-        Names with commas between (`wsabie.features.extractor_names`), or "auto" (`choose_picture_features`). None:
-        `DEFAULT_EXTRACTORS`.
+        Names with commas between, or "auto": the features that suit the pictures. None: the default of the modality.
     modality : {"pictures", "sounds", "documents"}
         Modality of the items, where there is no `source`.
     source : ItemSource or None

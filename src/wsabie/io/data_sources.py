@@ -217,7 +217,7 @@ def summarise_source(source: Source, data_format: str) -> str:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from wsabie.io.records import Item
+    >>> from wsabie import Item
     >>> items = [Item("a", b"", ("sea", "sky")), Item("b", b"", ("sea",))]
     >>> summarise_source(ItemList(Path("a"), items, "documents"), "table")
     'table of documents: 2 documents, 3 labels in 2 names, e.g. sea, sky'

@@ -29,7 +29,7 @@ def compute_fingerprint(source: FeatureTable | ItemSource) -> str:
 
     Examples
     --------
-    >>> from wsabie.io.records import Item, ItemList
+    >>> from wsabie import Item, ItemList
     >>> a = ItemList(Path("here"), [Item("1", b"pixels", ("cat",))])
     >>> b = ItemList(Path("there"), [Item("1", b"pixels", ("cat",))])
     >>> compute_fingerprint(a) == compute_fingerprint(b), len(compute_fingerprint(a))

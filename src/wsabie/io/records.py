@@ -404,7 +404,7 @@ def concatenate_sources(sources: Sequence[Source]) -> Source:
 
     Examples
     --------
-    >>> from wsabie.io.records import ItemList
+    >>> from wsabie import ItemList
     >>> one = ItemList(Path("one"), [Item("a", b"", ()), Item("b", b"", ())])
     >>> other = ItemList(Path("other"), [Item("a", b"", ())])
     >>> [item.id for item in concatenate_sources([one, other])]

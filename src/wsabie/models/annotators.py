@@ -56,7 +56,7 @@ class Annotator(SavedModel):
     Attributes
     ----------
     model : LabelModel
-        Any estimator: `Wsabie`, or another of `wsabie.models.loader`.
+        Any estimator: `Wsabie`, or another that `load` reads.
     extractor : FeatureExtractor or None
         Turns pictures, sounds or documents into rows; None if the model was trained on rows.
     feature_names : list of str or None
@@ -66,12 +66,12 @@ class Annotator(SavedModel):
     extractor_fingerprint : str or None
         Fingerprint of the extractor that made the features; rows of another one are refused.
     row_hashes : (n,) uint64 or None
-        Hashes that identify training rows (`wsabie.io.fingerprints.compute_row_hashes`), if they were computed.
+        Hashes of id and features that identify training rows, if they were computed.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from wsabie.models.joint_embedding.estimator import Wsabie
+    >>> from wsabie import Wsabie
     >>> annotator = Annotator(Wsabie(dim=4, threads=1).fit(np.eye(2), ["sea", "sky"]), feature_names=["wet", "high"])
     >>> annotator.annotate(np.eye(2)[:1], k=1)[0][0][0]
     'sea'
@@ -413,7 +413,7 @@ def rank_above(model: Any, X: Any, k: int, least: ThresholdFunction, **options: 
 
     Examples
     --------
-    >>> from wsabie.models.joint_embedding.estimator import Wsabie
+    >>> from wsabie import Wsabie
     >>> X = np.eye(2, dtype=np.float32)
     >>> model = Wsabie(dim=4, threads=1, epochs=20).fit(X, ["red", "green"], validation=(X, ["red", "green"]))
     >>> rank_above(model, X, 1, lambda columns: np.where(columns == 0, 0.0, 1.1))[0].tolist()

@@ -59,7 +59,7 @@ class BatchAnnotator:
     >>> import tempfile
     >>> import numpy as np
     >>> import pyarrow as pa
-    >>> from wsabie.models.joint_embedding.estimator import Wsabie
+    >>> from wsabie import Wsabie
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Wsabie(dim=4, threads=1, epochs=20).fit(np.eye(2), ["red", "green"]).save(f"{folder}/model")
     ...     annotate = BatchAnnotator(f"{folder}/model", k=1)

@@ -59,7 +59,7 @@ def index_labels(
     Examples
     --------
     >>> import numpy as np
-    >>> from wsabie.models.joint_embedding.estimator import Wsabie
+    >>> from wsabie import Wsabie
     >>> rng = np.random.default_rng(0)
     >>> model = Wsabie(dim=4, epochs=1, threads=1).fit(rng.normal(size=(1500, 8)), np.arange(1500))
     >>> index = index_labels(model, recall=0.9)
@@ -93,7 +93,7 @@ def require_indexable(model: object, kind: LabelIndexKind = "ivf") -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from wsabie.models.joint_embedding.estimator import Wsabie
+    >>> from wsabie import Wsabie
     >>> require_indexable(Wsabie(dim=2, epochs=1, threads=1).fit(np.eye(8), np.arange(8)))
     Traceback (most recent call last):
     ...

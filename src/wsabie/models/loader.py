@@ -73,7 +73,7 @@ def load(path: str | Path) -> Any:
     Examples
     --------
     >>> import tempfile, numpy as np
-    >>> from wsabie.models.joint_embedding.estimator import Wsabie
+    >>> from wsabie import Wsabie
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"]).save(folder)
     ...     load(folder).annotate(np.eye(3)[:1], k=1)[0][0][0]

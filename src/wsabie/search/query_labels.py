@@ -107,8 +107,7 @@ class QueryMatcher:
 
     Examples
     --------
-    >>> from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-    >>> from wsabie.vocabulary.concept_matching import match_labels
+    >>> from wsabie import KnowledgeGraph, match_labels
     >>> known = KnowledgeGraph()
     >>> for kind in ("car", "bicycle"):
     ...     known.relate("is-a", kind, "wheeled vehicle")
@@ -273,8 +272,7 @@ class HierarchyRelatedLabels:
 
     Examples
     --------
-    >>> from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-    >>> from wsabie.vocabulary.concept_matching import match_labels
+    >>> from wsabie import KnowledgeGraph, match_labels
     >>> known = KnowledgeGraph()
     >>> for pair in [("taxi", "car"), ("car", "vehicle"), ("sled", "vehicle")]:
     ...     known.relate("is-a", *pair)

@@ -186,7 +186,7 @@ class SavedObject:
         """
 
     def save(self, path: str | Path) -> None:
-        """Write the folder, atomically (`wsabie.storage.model_folder` describes it byte by byte).
+        """Write the folder, atomically.
 
         Parameters
         ----------

@@ -148,7 +148,7 @@ def annotate_to_file(
     --------
     >>> import tempfile, numpy as np
     >>> from scipy.sparse import csr_matrix
-    >>> from wsabie.models.joint_embedding.estimator import Wsabie
+    >>> from wsabie import Wsabie
     >>> model = Wsabie(dim=4, threads=1, epochs=20).fit(np.eye(2), ["red", "green"])
     >>> rows = FeatureTable(np.eye(2, dtype=np.float32), csr_matrix((2, 0), dtype="int8"), [], ["a", "b"])
     >>> with tempfile.TemporaryDirectory() as folder:

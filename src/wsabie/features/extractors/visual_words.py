@@ -285,7 +285,7 @@ class VisualWords(BlockConfig, WordExtractor, BlockExtractor, ScaledImageExtract
     ...     image.save(file, "PNG")
     ...     return file.getvalue()
     >>> from pathlib import Path
-    >>> from wsabie.io.records import ItemList
+    >>> from wsabie import ItemList
     >>> source = ItemList(Path(), [Item(c, striped(c), (c,)) for c in ("red", "teal")])
     >>> extractor = VisualWords(n_words=20).fit(source)
     >>> rows = extractor.transform(source)

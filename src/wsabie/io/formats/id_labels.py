@@ -365,7 +365,7 @@ def select_listed_ids(source: Source, path: Path, *, rejects: Rejects) -> Source
     Examples
     --------
     >>> import tempfile
-    >>> from wsabie.io.records import Item, ItemList
+    >>> from wsabie import Item, ItemList
     >>> songs = ItemList(Path("songs"), [Item("a", b"", ()), Item("b", b"", ())], "sounds")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "few.txt"

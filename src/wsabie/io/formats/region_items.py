@@ -143,11 +143,20 @@ def find_region_pairs(
 
     Examples
     --------
-    >>> def item(name, label, *box):
-    ...     return Item(name, RegionCrop(b"", Region(Box(*box))), (label,), "a.jpg")
-    >>> items = [item("a.jpg#1", "car", 0, 0, 90, 50), item("a.jpg#2", "wheel", 5, 30, 25, 52)]
-    >>> [(pair.container.id, pair.part.id) for pair in find_region_pairs(items)]
-    [('a.jpg#1', 'a.jpg#2')]
+    >>> import json, tempfile
+    >>> from PIL import Image
+    >>> from wsabie import open_source
+    >>> boxes = [("car", [0, 0, 90, 50]), ("wheel", [5, 30, 20, 22])]
+    >>> images = [{"id": 1, "file_name": "a.jpg", "width": 90, "height": 60}]
+    >>> categories = [{"id": number, "name": name} for number, (name, _) in enumerate(boxes)]
+    >>> regions = [{"id": n, "image_id": 1, "category_id": n, "bbox": box} for n, (_, box) in enumerate(boxes)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (90, 60)).save(Path(folder) / "a.jpg")
+    ...     coco = {"images": images, "categories": categories, "annotations": regions}
+    ...     _ = (Path(folder) / "boxes.json").write_text(json.dumps(coco))
+    ...     pairs = list(find_region_pairs(open_source(Path(folder) / "boxes.json")))
+    >>> [(pair.container.labels, pair.part.labels) for pair in pairs]
+    [(('car',), ('wheel',))]
     """
     require(0 < share <= 1, f"share is {share}; give the part of a region that lies in another, above 0 and at most 1")
     pictures: defaultdict[str, list[Item]] = defaultdict(list)

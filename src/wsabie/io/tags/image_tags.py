@@ -107,7 +107,7 @@ def read_image_tags(picture: Path) -> ImageTags:
 
     Examples
     --------
-    >>> from wsabie.io.tags.tag_writer import write_sidecar
+    >>> from wsabie import write_sidecar
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     photo = Path(folder) / "1.jpg"

@@ -245,7 +245,7 @@ class LabelModel(FittedModel):
 
         Examples
         --------
-        >>> from wsabie.models.joint_embedding.estimator import Wsabie
+        >>> from wsabie import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"])
         >>> sorted(name for name, cosine in model.neighbours("red", k=2))
         ['blue', 'green']

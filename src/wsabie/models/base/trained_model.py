@@ -170,7 +170,7 @@ class TrainedModel(hyperparameters.TrainingParameters, LabelModel):
         metric : str
             The validation figure that chooses the epoch and ends training early: "MAP", or "p@k".
         progress : Progress
-            Shows how far training is (`wsabie.core.execution`).
+            Shows how far training is.
         on_epoch : callable or None
             Gets the figures of every epoch. An exception of it ends the fit and leaves this model unchanged.
         trainer : callable

@@ -86,7 +86,7 @@ def export(model: LabelModel | Annotator, out: str | Path, form: str = "onnx", *
     Examples
     --------
     >>> import tempfile, numpy as np
-    >>> from wsabie.models.joint_embedding.estimator import Wsabie
+    >>> from wsabie import Wsabie
     >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [file.name for file in export(model, Path(folder) / "plain", "numpy")]

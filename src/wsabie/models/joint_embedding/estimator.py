@@ -134,8 +134,7 @@ class Wsabie(PointTransformer, UpdatableModel):
     Signed sparse rows stay. "tfidf": the same, but log(1 + x) * idf.
 
     Samplers. "uniform"; "frequency": chance = training rows of the label ^ power; "adaptive": labels that rank high for
-    this row (Guo et al. 2018); "full-sort": the same by sorting all labels for every draw
-    (`wsabie.training.samplers.SamplerConfig`).
+    this row (Guo et al. 2018); "full-sort": the same by sorting all labels for every draw.
 
     Start. "ridge" is the best map of `dim` dimensions by ridge regression (Mukherjee and Zhu 2011), which training then
     moves by smaller steps. "auto" takes it for "warp" with hinges and inner products or cosines, if neither

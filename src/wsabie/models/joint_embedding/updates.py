@@ -56,9 +56,8 @@ class UpdatableModel(TrainedModel):
 
         A new label starts at the mean of its rows' points. The learning rate is a quarter of `fit`'s and constant.
         With a buffer (`replay`) every epoch has old rows among the new ones, and the rate begins as `fit`'s and falls
-        to 0. In the end old points are averaged with their previous positions, and new labels are fitted again
-        (`wsabie.models.joint_embedding.replay`). On an unfitted model this is `fit` with `epochs` epochs. Probabilities
-        need `calibrate` afterwards.
+        to 0. In the end old points are averaged with their previous positions, and new labels are fitted again. On an
+        unfitted model this is `fit` with `epochs` epochs. Probabilities need `calibrate` afterwards.
 
         Parameters
         ----------
@@ -78,7 +77,7 @@ class UpdatableModel(TrainedModel):
 
         Examples
         --------
-        >>> from wsabie.models.joint_embedding.estimator import Wsabie
+        >>> from wsabie import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"])
         >>> list(model.partial_fit(np.eye(3)[:1], ["crimson"]).vocabulary_)
         ['red', 'green', 'blue', 'crimson']
@@ -132,7 +131,7 @@ class UpdatableModel(TrainedModel):
 
         Examples
         --------
-        >>> from wsabie.models.joint_embedding.estimator import Wsabie
+        >>> from wsabie import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"]).set_params(replay=2)
         >>> len(model.fill_replay_buffer(np.eye(3), ["red", "green", "blue"]).replay_buffer_)
         2
@@ -175,7 +174,7 @@ class UpdatableModel(TrainedModel):
         candidates : list of label names or numbers, or None
             Only these labels.
         exact : bool
-            Ignore an index (`wsabie.models.index_files.index_labels`); without one every search is exact.
+            Ignore an index (`index_labels`); without one every search is exact.
 
         Returns
         -------
@@ -190,7 +189,7 @@ class UpdatableModel(TrainedModel):
         Examples
         --------
         >>> import numpy as np
-        >>> from wsabie.models.joint_embedding.estimator import Wsabie
+        >>> from wsabie import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), [0, 1, 2])
         >>> ids, scores = model.rank(np.eye(3), k=2, candidates=[0, 1])
         >>> ids.shape, scores.dtype
@@ -202,7 +201,7 @@ class UpdatableModel(TrainedModel):
         return index.top_k(points, k, exclude=exclude, candidates=candidate_ids, threads=self.threads)
 
     def use_index(self, index: LabelSearchIndex) -> None:
-        """Search the labels by an index of them (`wsabie.models.index_files`), until they change.
+        """Search the labels by an index of them (`index_labels`), until they change.
 
         Parameters
         ----------
@@ -246,7 +245,7 @@ class UpdatableModel(TrainedModel):
 
         Examples
         --------
-        >>> from wsabie.models.joint_embedding.estimator import Wsabie
+        >>> from wsabie import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["rde", "green", "blue"]).rename_label("rde", "red")
         >>> list(model.vocabulary_), model.vocabulary_.ids(["rde"]).tolist()
         (['red', 'green', 'blue'], [0])
@@ -276,7 +275,7 @@ class UpdatableModel(TrainedModel):
 
         Examples
         --------
-        >>> from wsabie.models.joint_embedding.estimator import Wsabie
+        >>> from wsabie import Wsabie
         >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "rouge"]).merge_labels("red", ["rouge"])
         >>> sorted(name for name, score in model.annotate(np.eye(3)[2:], k=3)[0])
         ['green', 'red']

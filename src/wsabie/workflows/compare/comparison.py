@@ -186,7 +186,7 @@ def compare_models(
     Examples
     --------
     >>> from scipy.sparse import csr_matrix
-    >>> from wsabie.io.records import FeatureTable
+    >>> from wsabie import FeatureTable
     >>> from wsabie.workflows.compare.comparison_task import build_comparison_task
     >>> from wsabie.workflows.compare.entrants import build_entrants
     >>> X, Y = np.repeat(np.eye(2), 5, axis=0), csr_matrix(np.repeat(np.eye(2, dtype=int), 5, axis=0))

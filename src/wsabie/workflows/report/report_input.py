@@ -153,7 +153,7 @@ def select_spread_rows(evaluation: Evaluation, n: int, *, groups: Sequence[str] 
 
     Examples
     --------
-    >>> from wsabie.evaluation.score_evaluation import evaluate_scores
+    >>> from wsabie import evaluate_scores
     >>> result = evaluate_scores([(0, np.array([[0.1, 0.9], [0.9, 0.1], [0.8, 0.2]]))], np.array([0, 0, 1]), ks=(1,))
     >>> select_spread_rows(result, 1), select_spread_rows(result, 2)
     ([1], [1, 2])
