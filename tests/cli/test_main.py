@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import wsabie
+from interrupts import heed_ctrl_c
 from wsabie.cli.error_messages import explain_error
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0" / "estimator"
@@ -86,11 +87,6 @@ def test_main_help_imports_no_heavy_module() -> None:
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert process.stdout.strip().splitlines()[-1] == "[]"
-
-
-def heed_ctrl_c() -> None:
-    """In the child: a shell's background jobs, and what they start, are made to ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_ctrl_c_during_imports_leaves_no_traceback() -> None:

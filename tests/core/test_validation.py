@@ -80,7 +80,7 @@ def out_of_range(column: int) -> Any:
 @pytest.mark.parametrize(
     ("X", "sentence"),
     [
-        (with_cell(np.nan), r"X holds NaN at row 1, column 2 .*; replace or drop such rows"),
+        (with_cell(np.nan), r"X holds NaN at row 1, column 2 .*; replace or drop these rows"),
         (with_cell(-np.inf), r"X holds -inf at row 1, column 2"),
         (with_cell(1e300), r"X holds 1e\+300 at row 1, column 2 .*too large for float32"),
         (sp.csr_matrix(with_cell(np.nan)), r"X holds NaN at row 1, column 2"),

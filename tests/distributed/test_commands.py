@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from emoji_files import write_emoji
+from interrupts import heed_ctrl_c
 from wsabie.cli.main import run
 from wsabie.features.base.codebook import learn_codebook
 from wsabie.features.kernel_pca import KernelPca
@@ -128,7 +129,8 @@ def started(mark: Path, *words: object) -> "subprocess.Popen[str]":
     """A command in a process of its own, which all processes below it can be known by."""
     command = [sys.executable, "-m", "wsabie", *map(str, words)]
     marked = {**os.environ, "WSABIE_MARK": str(mark)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=marked)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, **pipes, text=True, env=marked, preexec_fn=heed_ctrl_c)
 
 
 def find_processes(mark: Path) -> list[str]:

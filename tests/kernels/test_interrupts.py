@@ -6,14 +6,25 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
+from interrupts import heed_ctrl_c
 from wsabie.kernels import compiler
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt, also where a shell's background job ignores it."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_comes_when_the_compiler_is_done() -> None:
     assert compiler.numba is not None  # its import has numba told
     handler, steps = signal.getsignal(signal.SIGINT), []
@@ -55,7 +66,7 @@ def test_a_command_that_compiles_is_stopped(tmp_path: Path, seconds: float) -> N
         [*map(str, words), "--hold-out", "0"],
         stderr=subprocess.PIPE,
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=heed_ctrl_c,
     )
     try:
         output = b""

@@ -198,8 +198,8 @@ async function nowhere(page, context) {
     history.pushState(null, "", "/nowhere");
     dispatchEvent(new PopStateEvent("popstate"));
   });
-  await page.getByRole("heading", { name: "There is no such page" }).waitFor();
-  assert.equal(await page.title(), "No such page · wsabie");
+  await page.getByRole("heading", { name: "Unknown page" }).waitFor();
+  assert.equal(await page.title(), "Unknown page · wsabie");
   assert.deepEqual(await seriousFaults(page), []);
   await page.getByRole("button", { name: "Back" }).click();
   await page.getByRole("region", { name: "Review", exact: true }).waitFor();

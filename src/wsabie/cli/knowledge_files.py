@@ -140,7 +140,7 @@ def _find_siblings(tree: "Hierarchy", lists: str, owner: str, labels: Sequence[s
     similar = tree.find_siblings(labels)
     if not similar.is_known().any():
         unknown = f"{format_count(len(labels), 'label')} of {owner}, such as {format_names(labels)}"
-        raise InputError(f"{lists} names none of the {unknown}; give an is-a list over such labels")
+        raise InputError(f"{lists} names none of the {unknown}; give an is-a list over these labels")
     return similar
 
 

@@ -337,7 +337,7 @@ def _make_value_error(input_name: str, value: float, row: int, column: int) -> I
     number = "NaN" if np.isnan(value) else f"{value:g}"
     return InputError(
         f"{input_name} holds {number} at row {row}, column {column} (Input contains NaN, infinity or a value too large "
-        "for float32); replace or drop such rows"
+        "for float32); replace or drop these rows"
     )
 
 

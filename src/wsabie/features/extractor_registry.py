@@ -129,7 +129,7 @@ def _find_extractor(word: str) -> type[FeatureExtractor]:
         hint = f"did you mean {near[0]!r}? There are" if near else "choose from"
         raise InputError(f"there are no features called {name!r}; {hint} {', '.join(_EXTRACTORS_BY_NAME)}")
     if (":" in word) != (_EXTRACTORS_BY_NAME[name] is OnnxEncoder):
-        raise InputError(f"{word!r} names no features; write onnx:FILE for a network, and the name alone for others")
+        raise InputError(f"{word!r} names no features; write onnx:FILE for a network, and only the name otherwise")
     return _EXTRACTORS_BY_NAME[name]
 
 

@@ -151,7 +151,7 @@ async def _answer_validation_error(_: Request, error: Any) -> Response:
         return Problem(422, f"body: this is not JSON (at character {location[-1]})").build_response()
     where = ".".join(str(part) for part in location)
     if error_type == "extra_forbidden":
-        reason = "there is no such field; leave it out"
+        reason = "unknown field; leave it out"
     elif error_type in ("missing", "model_attributes_type", "dict_type") and location == ("body",):
         reason = "send a JSON document, with the header Content-Type: application/json"
     elif "UploadFile" in details.get("msg", "") or (error_type == "missing" and location[1:] in (("file",), ("text",))):

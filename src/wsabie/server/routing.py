@@ -161,4 +161,4 @@ def _format_refusal(part: Literal["query", "body"], name: str, names: list[str])
         return f"{part}: a {_PART_NAMES[part]} has a name of {len(name):,} characters; known here: {', '.join(names)}"
     similar = get_close_matches(name, names, 1)
     remedy = f"did you mean {similar[0]}?" if similar else f"known here: {', '.join(names) or 'none'}"
-    return f"{part}.{name}: there is no such {_PART_NAMES[part]}; {remedy}"
+    return f"{part}.{name}: unknown {_PART_NAMES[part]}; {remedy}"

@@ -225,7 +225,7 @@ def _start_from_model(estimator: Any, start: Annotator, data: PreparedData[Any])
     rows, model = data.training, start.model
     if not (isinstance(model, Wsabie) and isinstance(estimator, Wsabie)):
         fact = f"a model of kind {model.kind} gives no space to begin with"
-        raise InputError(f"{fact}; give one of kind wsabie, and train such")
+        raise InputError(f"{fact}; start from a model of kind wsabie, and train one of this kind")
     if data.extractor is not None or rows.extractor_fingerprint != start.extractor_fingerprint:
         fact = "the features come from another extractor than those of the model to begin with"
         step = "`features.images(FOLDER, extractor=MODEL, out=FILE)`"

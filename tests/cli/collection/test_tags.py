@@ -65,11 +65,11 @@ def test_skipped_tags_are_listed(cli: Cli, photos: Path, tmp_path: Path) -> None
     result = cli("collection", "import", photos, tmp_path / "tags.csv", "--rejects", tmp_path / "skipped.jsonl")
     assert result.code == 0
     assert "2 tags of 1 item: 2 added, 0 changed; 2 new labels" in result.err
-    assert "1 skipped: no such item (1)" in result.err
+    assert "1 skipped: unknown item (1)" in result.err
     assert json.loads((tmp_path / "skipped.jsonl").read_text())["where"] == f"{tmp_path}/tags.csv:3"
     strict = cli("collection", "import", photos, tmp_path / "tags.csv", "--strict")
     assert strict.code == 1
-    assert "tags.csv:3: no such item" in strict.err
+    assert "tags.csv:3: unknown item" in strict.err
 
 
 def test_xmp_export_writes_to_the_requested_folder(cli: Cli, photos: Path, tmp_path: Path) -> None:

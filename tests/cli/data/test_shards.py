@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import wsabie
+from interrupts import heed_ctrl_c
 from shard_files import toy_rows
 from wsabie.io.formats.parquet_rows import write_parquet_rows
 
@@ -170,7 +171,7 @@ def test_ctrl_c_before_the_first_shard_is_reported(tmp_path: Path) -> None:
     with (tmp_path / "rows.txt").open("w") as out:
         out.writelines(f"{i % 50} {i % 7}:1 {i % 11 + 7}:1\n" for i in range(200_000))
     words = [sys.executable, "-m", "wsabie", "shards", str(tmp_path / "rows.txt"), "--out", str(tmp_path / "out")]
-    run = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    run = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
     deadline = time.monotonic() + 120
     work = tmp_path / "out" / "unfinished"
     while not (work / "work.json").exists() and run.poll() is None and time.monotonic() < deadline:
@@ -200,7 +201,7 @@ def test_ctrl_c_keeps_finished_shards(tmp_path: Path) -> None:
         "--rows",
         "2000",
     ]
-    run = subprocess.Popen([*map(str, words)], stderr=subprocess.PIPE, text=True)
+    run = subprocess.Popen([*map(str, words)], stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
     deadline = time.monotonic() + 120
     while not list((tmp_path / "out").glob("rows-*")) and run.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)

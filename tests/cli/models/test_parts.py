@@ -202,7 +202,7 @@ def test_rows_with_related_labels_train_object_parts(cli: Any, rows: Path, tmp_p
     result = cli(*words, pairs_file, "--json")
     assert (result.code, result.json["system"]) == (0, "parts")
     errors = cli(*words, pairs_file).err
-    assert "1 relation left out for want of two pictures, such as 0 and 7" in errors
+    assert "1 relation left out, such as 0 and 7: each needs two pictures" in errors
     loaded = wsabie.load(out)
     assert isinstance(loaded.model, ObjectParts)
     assert loaded.model.relations_.tolist() == [[0, 1], [1, 2]]

@@ -414,7 +414,7 @@ def test_data_without_known_labels_are_refused(cli: Cli, rows: Path, tmp_path: P
     refused = cli("evaluate", tmp_path / "m", foreign_rows)
     last = refused.err.splitlines()[-1]
     assert f"{tmp_path / 'm'} knows none of the 9 labels of {foreign_rows}, such as 'word's 0', 'word's 1'" in last
-    assert "it knows '0', '1', '2' and the like: give data with such labels" in last
+    assert "it knows '0', '1', '2' and the like: give data with labels that it knows" in last
     foreign_rows.write_text("2 9 9\n 1:2\n 2:5\n")
     assert "no row of" in cli("evaluate", tmp_path / "m", foreign_rows).err
 

@@ -83,7 +83,7 @@ def test_exports_are_matched_without_endings_and_refused_by_name(collection: Col
     path, rejects = tmp_path / "train.csv", Rejects()
     path.write_text("image_name,tags\n1,sea\nx/2,sea\n3,sea\n4,sea\n2.jpg,sea\n")
     assert import_tags(collection, path, by="eve", rejects=rejects).items == 2
-    assert [reason for _, reason, _ in rejects.listed] == ["name that several items have", *2 * ["no such item"]]
+    assert [reason for _, reason, _ in rejects.listed] == ["name that several items have", *2 * ["unknown item"]]
     path = tmp_path / "tags.ndjson"
     path.write_text('{"image": "2.png", "tags": ["sky"]}\n')
     assert import_tags(collection, path, by="eve").added == 1

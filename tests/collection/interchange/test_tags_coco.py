@@ -136,7 +136,7 @@ def test_foreign_coco_files_are_imported(collection: Collection, tmp_path: Path)
         "mask of run lengths": 1,
         "annotation of an unknown picture": 1,
         "annotation of an unknown category": 1,
-        "no such item": 1,
+        "unknown item": 1,
         "empty region": 1,
         "malformed region": 1,
         "not a JSON object": 1,

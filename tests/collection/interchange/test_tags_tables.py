@@ -302,8 +302,8 @@ def test_paths_are_matched_to_items(collection: Collection, tmp_path: Path) -> N
         'u\u0308, \\"c\\".jpg': (C,),
         "old/twin.jpg": "name that several items have",
         "../a.jpg": "name that several items have",
-        "nowhere.jpg": "no such item",
-        "": "no such item",
+        "nowhere.jpg": "unknown item",
+        "": "unknown item",
         "a\\u0000": "path that is not text of up to 4,096 letters",
         "\\ud800": "path that is not valid text",
     }

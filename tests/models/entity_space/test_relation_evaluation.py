@@ -171,7 +171,7 @@ def test_pairs_without_information_are_refused(held_out: Relation, sentence: str
 
 def test_epoch_choice_uses_a_reported_metric() -> None:
     held_out = Relation("track", "track", [("t0", "t12")])
-    sentence = r"no epoch can be chosen by 'track - artist': choose mean, or a relation with such pairs \(track - track"
+    sentence = r"no epoch can be chosen by 'track - artist': choose mean, or a relation held out \(track - track"
     with pytest.raises(InputError, match=sentence):
         make(epochs=1).fit(world(), validation=[held_out], stop_on="track - artist")
     with pytest.raises(InputError, match="there are two relations called 'track - track'"):

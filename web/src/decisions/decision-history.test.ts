@@ -79,7 +79,7 @@ describe("what was done, on whatever view", () => {
   });
 
   it("is as good as taken back when that was done already", async () => {
-    refusal = "entry 5 is undone already, by entry 6; undo that one to have it back";
+    refusal = "entry 5 is undone already, by entry 6; undo that entry first";
     const onUndo = vi.fn();
     history.undoEntry(5, "Renamed a", onUndo);
     await settle();

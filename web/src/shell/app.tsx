@@ -48,7 +48,7 @@ export function App(): ReactNode {
   const [showsHelp, setShowsHelp] = useState(false);
   const pageLink = PAGE_LINKS.find((p) => p.path === path);
   useEffect(() => {
-    document.title = `${pageLink?.name ?? "No such page"} · wsabie`;
+    document.title = `${pageLink?.name ?? "Unknown page"} · wsabie`;
   }, [pageLink]);
   useGlobalShortcuts(() => setShowsHelp(true));
   const isReadOnly = collection.value?.role === "read";
@@ -107,7 +107,7 @@ export function App(): ReactNode {
           ) : path === "/status" ? (
             <StatusPage collection={collection} />
           ) : (
-            <NoSuchPage path={path} />
+            <UnknownPage path={path} />
           )}
         </ErrorBoundary>
         {collection.error && !isModelOnly && !needsToken && path !== "/status" && collection.value === null && (
@@ -211,9 +211,9 @@ function JobIndicator(): ReactNode {
   );
 }
 
-function NoSuchPage({ path }: { path: string }): ReactNode {
+function UnknownPage({ path }: { path: string }): ReactNode {
   return (
-    <EmptyState title="There is no such page">
+    <EmptyState title="Unknown page">
       <p>
         Nothing is at <code>{path}</code>.
       </p>

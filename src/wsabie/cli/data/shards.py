@@ -15,8 +15,8 @@ class ShardsOptions(DataOptions):
     """Options of `wsabie shards`."""
 
     data: Path = argument(
-        "Rows of features: Parquet, svmlight/XC, Mulan ARFF or others. Of pictures, sounds and documents, `wsabie "
-        "features` makes such rows.",
+        "Rows of features: Parquet, svmlight/XC, Mulan ARFF or others. `wsabie features` makes them "
+        "from pictures, sounds and documents.",
         metavar="DATA",
     )
     out: Path = option("Folder for the shards; it is a source for every other command.")

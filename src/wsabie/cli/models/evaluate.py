@@ -106,7 +106,7 @@ def show_parts(evaluation: "PartEvaluation") -> None:
     if evaluation.without:
         first, second = evaluation.without[0]
         summary = format_count(len(evaluation.without), "relation")
-        print_note(f"{summary} left out for want of two pictures in the data, such as {first} and {second}")
+        print_note(f"{summary} left out, such as {first} and {second}: each needs two pictures in the data")
     title = f"{format_count(request.n, 'quadruplet')} of {format_count(evaluation.n_used_relations, 'relation')}"
     lines = []
     for task in evaluation.tasks:
@@ -306,7 +306,7 @@ def _refuse_unlabelled(aligned: "AlignedTable", model: Path, data: Path) -> None
         raise InputError(f"no row of {data} has a label, so nothing can be measured; give data with labels")
     labels = f"{format_count(len(unknown), 'label')} of {data}, such as {inputs.format_names(unknown)}"
     fact = f"{model} knows none of the {labels}; it knows {inputs.format_names(known_names)} and the like"
-    raise InputError(f"{fact}: give data with such labels, or train on labels like these")
+    raise InputError(f"{fact}: give data with labels that it knows, or train on labels like these")
 
 
 def _show_evaluation(evaluation: "Evaluation", intervals: "dict[str, Interval]") -> None:

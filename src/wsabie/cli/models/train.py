@@ -391,7 +391,7 @@ def _report_unused_relations(model: "LabelModel") -> None:
     if unused_pairs:
         first, second = unused_pairs[0]
         relations = format_count(len(unused_pairs), "relation")
-        print_note(f"{relations} left out for want of two pictures, such as {first} and {second}")
+        print_note(f"{relations} left out, such as {first} and {second}: each needs two pictures")
         vocabulary = model.vocabulary_
         if missing := next((name for pair in unused_pairs for name in pair if name not in vocabulary), None):
             print_note(format_unknown_label(missing, list(vocabulary)))

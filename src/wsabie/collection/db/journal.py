@@ -284,7 +284,7 @@ def _find_undoable(change: JournalWriter, entry_id: int | None, names: tuple[str
     entry = JournalEntry(*row)
     if entry.undone_by is not None:
         fact = f"entry {entry.id} is undone already, by entry {entry.undone_by}"
-        raise InputError(f"{fact}; undo that one to have it back")
+        raise InputError(f"{fact}; undo that entry first")
     if not entry.changes:
         raise InputError(f"entry {entry.id} ({entry.summary or entry.action}) changed nothing that could be undone")
     return entry

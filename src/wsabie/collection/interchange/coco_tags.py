@@ -121,7 +121,7 @@ def read_coco_tags(path: Path, rejects: Rejects) -> Iterator[TagLine]:
         The file is not COCO JSON.
     """
     if find_coco_file(path) != path:
-        raise InputError(f"{format_path(path)} holds no images, categories and annotations of COCO; give such a file")
+        raise InputError(f"{format_path(path)} holds no images, categories and annotations of COCO; give a COCO file")
     images: dict[str, str] = {}
     categories: dict[str, tuple[str, str]] = {}
     for position, (member, element) in enumerate(iterate_elements(path, tuple(_NAMES)), start=1):

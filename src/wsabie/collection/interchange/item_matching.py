@@ -24,7 +24,7 @@ from wsabie.storage.rejects import RowError
 Match: TypeAlias = tuple[int, ...] | str | RowError
 """Item ids, an address that is not an item yet, or the reason why no item matches."""
 
-NO_ITEM = "no such item"
+NO_ITEM = "unknown item"
 SEVERAL = "name that several items have"
 
 

@@ -126,7 +126,7 @@ def _read_tables(path: Path, side: str, kind: str, rejects: Rejects) -> FeatureT
 def _require_equal(path: Path, n: int, ids: list[str] | None) -> None:
     if ids is not None and len(ids) != n:
         problem = f"{path} is about {n:,} pictures but the list of pictures names {len(ids):,}"
-        raise InputError(f"{problem}; put the list there that belongs to it, or none")
+        raise InputError(f"{problem}; add the matching list, or remove it")
 
 
 def _read_with_features(path: Path, side: str, rejects: Rejects) -> FeatureTable:

@@ -84,7 +84,7 @@ def read_coco(path: Path, *, kind: str | None = None, split: str | None = None, 
     require(split is None, f"{path} has no splits to choose {split!r} from; give the file of one side")
     file = find_coco_file(path)
     if file is None:
-        raise InputError(f"{path} holds no JSON with images, categories and annotations; give such a file")
+        raise InputError(f"{path} holds no JSON with images, categories and annotations; give a COCO file")
     content = _CocoContent(kind)
     for number, (name, element) in enumerate(iterate_elements(file, _LISTS), start=1):
         with rejects.catch(f"{file} element {number}"):

@@ -121,7 +121,7 @@ class SpaceMonitor:
         names = [pairs.name for pairs in holdouts]
         require(
             stop_on == "mean" or stop_on in names,
-            f"no epoch can be chosen by {stop_on!r}: choose mean, or a relation with such pairs ({', '.join(names)})",
+            f"no epoch can be chosen by {stop_on!r}: choose mean, or a relation held out ({', '.join(names)})",
         )
         empty = next((pairs.name for pairs in holdouts if not pairs.Y.nnz), None)
         require(
