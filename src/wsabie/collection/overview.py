@@ -10,6 +10,7 @@ import numpy as np
 from sqlalchemy import Connection, and_, func, select
 
 from wsabie.collection.annotations.decisions import find_model_in_use
+from wsabie.collection.annotations.training_examples import MIN_ITEMS, MIN_LABELS, count_tagged
 from wsabie.collection.db.damage import find_damage
 from wsabie.collection.db.database import begin_read, begin_snapshot, group_pairs, select_in
 from wsabie.collection.db.journal import JournalEntry, read_history
@@ -243,11 +244,24 @@ class ActiveModel(NamedTuple):
 
 
 class TrainingReadiness(NamedTuple):
-    """Presence of tags, of sub-folders whose names are not used as tags, and of labels."""
+    """Amount of tags, and presence of sub-folders whose names are not used as tags and of labels.
 
-    tagged: bool
+    Attributes
+    ----------
+    tagged_items, tagged_labels : int
+        As `count_tagged` returns them.
+    folders, labels : bool
+    """
+
+    tagged_items: int
+    tagged_labels: int
     folders: bool
     labels: bool
+
+    @property
+    def is_sufficient(self) -> bool:
+        """True if there are enough tags to train a model."""
+        return self.tagged_items >= MIN_ITEMS and self.tagged_labels >= MIN_LABELS
 
 
 class CollectionStatus(NamedTuple):
@@ -310,15 +324,15 @@ def read_status(collection: Collection, *, check: bool = False) -> CollectionSta
     return CollectionStatus(modality, item_counts, roots, n_labels, tag_counts, model, waiting, last, faults, drafts)
 
 
-def check_readiness(collection: Collection) -> TrainingReadiness:
-    """Return what a collection has for training its first model."""
+def check_readiness(collection: Collection, *, imported: bool = False) -> TrainingReadiness:
+    """Return what a collection has for training its first model; `imported` is that of `count_tagged`."""
     with begin_read(collection.engine) as connection:
-        tagged = connection.execute(select(annotations.c.id).where(annotations.c.state == "accepted").limit(1)).first()
+        tagged = count_tagged(connection, imported=imported)
         label = connection.execute(select(labels.c.id).limit(1)).first()
         nested_item = connection.execute(select(items.c.id).where(items.c.folder != "").limit(1)).first()
     uses_folder_names = any(root.options.get("tags") == "folders" for root in list_roots(collection))
     has_folders = nested_item is not None and not uses_folder_names
-    return TrainingReadiness(tagged is not None, has_folders, label is not None)
+    return TrainingReadiness(*tagged, has_folders, label is not None)
 
 
 def _count_waiting(connection: Connection, model: int) -> Counter[int]:

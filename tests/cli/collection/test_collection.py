@@ -101,8 +101,16 @@ def test_untagged_folder_gets_advice_toward_a_model(cli: Cli, init: Cli, photos:
     (photos / "sea").mkdir()
     (photos / "000.webp").rename(photos / "sea/000.webp")
     assert f"wsabie collection scan {photos} --tags folders" in " ".join(cli("collection", "scan", photos).err.split())
-    assert f"next: wsabie collection train {photos}" in cli("collection", "scan", photos, "--tags", "folders").err
-    assert "nothing is tagged" not in cli("collection", "scan", photos).err
+    first_tag = cli("collection", "scan", photos, "--tags", "folders").err
+    assert "1 tagged so far; a model needs 20 tagged pictures and 2 labels" in " ".join(first_tag.split())
+    assert "next: wsabie collection train" not in first_tag
+    pictures = [f"{i:03}.webp" for i in range(1, 21)]
+    assert cli("collection", "tag", photos, *pictures[1:], "--accept", "sea").code == 0
+    one_label = " ".join(cli("collection", "scan", photos).err.split())
+    assert "all tags are of one label; a model needs 20 tagged pictures and 2 labels" in one_label
+    assert cli("collection", "tag", photos, pictures[0], "--accept", "gull").code == 0
+    result = cli("collection", "scan", photos)
+    assert (f"next: wsabie collection status {photos}" in result.err, "a model needs" in result.err) == (True, False)
 
 
 def test_tags_removed_from_files_are_withdrawn(cli: Cli, init: Cli, photos: Path) -> None:
@@ -284,11 +292,16 @@ def test_text_collection_names_the_train_command(cli: Cli, init: Cli, tmp_path: 
     for i in range(40):
         path = texts / ("sea", "sky")[i % 2] / f"{i}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{path.parent.name} with waves {i % 4}")
+        path.write_text(f"{path.parent.name} with waves {i}")
     message = " ".join(init(texts).err.split())
     assert "documents can be listed, tagged and exported here; a collection learns from pictures only" in message
     assert f"wsabie train {texts} --model MODEL" in message
     assert cli("train", texts, "--model", model, "--dim", 2, "--epochs", 1, "--threads", 1).code == 0
+    (tmp_path / "untagged").mkdir()
+    shutil.copy(texts / "sea/0.txt", tmp_path / "untagged")
+    assert "wsabie train" not in init(tmp_path / "untagged").err
+    assert cli("collection", "tag", tmp_path / "untagged", "0.txt", "--accept", "sea").code == 0
+    assert "wsabie train" not in cli("collection", "scan", tmp_path / "untagged").err
 
 
 def test_train_reads_labels_as_a_collection_does(cli: Cli, tmp_path: Path, pictures: Path) -> None:

@@ -43,21 +43,27 @@ def report_scan(collection: "Collection", result: "ScanResult", folder: Path) ->
     unchanged = f"{result.unchanged:,} as before{unreadable}" * bool(result.unchanged)
     summary = ", ".join(part for part in (result.summary, unchanged) if part)
     print_note(f"{result.modality or 'files'}: {summary}")
-    from wsabie.collection.annotations.training_examples import MIN_ITEMS
+    from wsabie.collection.annotations.training_examples import MIN_ITEMS, MIN_LABELS
     from wsabie.collection.learning.zero_shot import find_name_encoder
     from wsabie.collection.overview import check_readiness
 
-    readiness, path = check_readiness(collection), quote_path(folder)
-    if result.modality != "pictures":
+    has_pictures, path = result.modality == "pictures", quote_path(folder)
+    readiness = check_readiness(collection, imported=not has_pictures)  # `wsabie train` reads the tags of the files
+    if not has_pictures:
         limit = "a collection learns from pictures only"
         print_note(f"{result.modality} can be listed, tagged and exported here; {limit}")
-        print_note(f"next: learn from these files and the labels that they have: wsabie train {path} --model MODEL")
+        if readiness.is_sufficient:
+            labels = "the labels that they have"
+            print_note(f"next: learn from these files and {labels}: wsabie train {path} --model MODEL")
         return
-    if readiness.tagged:
+    if readiness.is_sufficient:
         print_note(f"next: wsabie collection {'train' if result.added_tags else 'status'} {path}")
         return
-    needs = f"{MIN_ITEMS} tagged pictures and 2 labels, better with 20 pictures of each label"
-    print_note(f"nothing is tagged yet; a model needs {needs}")
+    tags = f"{readiness.tagged_items} tagged so far" if readiness.tagged_items else "nothing is tagged yet"
+    if readiness.tagged_items >= MIN_ITEMS:
+        tags = "all tags are of one label"
+    needs = f"{MIN_ITEMS} tagged pictures and {MIN_LABELS} labels, better with 20 pictures of each label"
+    print_note(f"{tags}; a model needs {needs}")
     if readiness.labels:
         remedy = "" if find_name_encoder() else ", after: pip install 'wsabie[words]'"
         print_note(f"next: suggestions by the names of the labels alone: wsabie collection apply {path}{remedy}")

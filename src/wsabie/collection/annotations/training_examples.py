@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import Connection, and_, case, func, select
 
 from wsabie.collection.db.database import select_in
 from wsabie.collection.db.journal import read_last_entry
@@ -22,6 +22,10 @@ MIN_LABELS = 2
 MIN_HELD_OUT = 5
 PERSON_WEIGHT = 2.0
 """Weight of an item with a tag by a person, relative to one with imported tags only."""
+_TABLES = annotations.join(items, items.c.id == annotations.c.item_id)
+_TABLES = _TABLES.join(labels, labels.c.id == annotations.c.label_id)
+_IS_USABLE = and_(items.c.state == "present", items.c.hash.is_not(None), labels.c.merged_into.is_(None))
+_IS_USABLE &= annotations.c.region == ""
 
 
 class TrainingExamples(NamedTuple):
@@ -82,20 +86,30 @@ class TrainingExamples(NamedTuple):
 def read_examples(connection: Connection, person_weight: float = PERSON_WEIGHT) -> TrainingExamples:
     """Return the examples of one moment; a person's decision wins, then the latest."""
     a, i = annotations.c, items.c
-    tables = annotations.join(items, i.id == a.item_id).join(labels, labels.c.id == a.label_id)
-    usable = (i.state == "present") & i.hash.is_not(None) & labels.c.merged_into.is_(None)
     origin_rank = case((a.origin == "person", 2), (a.origin == "import", 1), else_=0)
-    query = select(i.hash, a.label_id, a.state == "accepted", origin_rank).select_from(tables)
-    query = query.where(usable, a.region == "").order_by(origin_rank, a.at, a.id)
+    query = select(i.hash, a.label_id, a.state == "accepted", origin_rank).select_from(_TABLES)
+    query = query.where(_IS_USABLE).order_by(origin_rank, a.at, a.id)
     rows = connection.execute(query)
     decisions = {(name, label): (bool(accepted), priority) for name, label, accepted, priority in rows}
     regions = connection.scalar(select(func.count()).where(a.region != "")) or 0
     absent = (a.state == "accepted") & (a.region == "") & (i.state != "present")
-    n_absent = connection.scalar(select(func.count(i.id.distinct())).select_from(tables).where(absent)) or 0
+    n_absent = connection.scalar(select(func.count(i.id.distinct())).select_from(_TABLES).where(absent)) or 0
     names_by_id = {n: name for n, name in connection.execute(select(labels.c.id, labels.c.name))}  # noqa: C416
     leader_of = {name: leader for name, leader in connection.execute(select(bursts.c.hash, bursts.c.leader))}  # noqa: C416
     examples = _build_examples(decisions, names_by_id, leader_of, person_weight)
     return examples._replace(regions=regions, last_entry_id=read_last_entry(connection), n_absent=n_absent)
+
+
+def count_tagged(connection: Connection, *, imported: bool = False) -> tuple[int, int]:
+    """Return the number of tagged contents and that of their labels, at most `MIN_ITEMS` and `MIN_LABELS`.
+
+    With `imported`, only tags that files or tables supplied count.
+    """
+    tagged = and_(_IS_USABLE, annotations.c.state == "accepted", *[annotations.c.origin == "import"] * imported)
+    limits = {items.c.hash: MIN_ITEMS, annotations.c.label_id: MIN_LABELS}
+    queries = (select(c).select_from(_TABLES).where(tagged).distinct().limit(limit) for c, limit in limits.items())
+    n_items, n_labels = (len(connection.execute(query).all()) for query in queries)
+    return n_items, n_labels
 
 
 def _build_examples(
