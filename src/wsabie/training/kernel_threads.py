@@ -10,6 +10,8 @@ from queue import SimpleQueue
 
 import numpy as np
 
+from wsabie.kernels.simd.thread_counters import allocate_counters
+
 _MIN_PARALLEL_ITEMS = 64  # fewer items are done before another thread would have started
 
 _Work = Callable[[int], None]
@@ -19,13 +21,12 @@ _Results = SimpleQueue[BaseException | None]
 class KernelThreads:
     """Pool of n - 1 threads; the calling thread is the n-th. Use it as a context manager.
 
-    `counts` are the counters of barriers inside a kernel (`wsabie.kernels.training.deterministic_loop`), (n + 1, 16)
-    int64, one cache line each. After an error no thread waits at a barrier any more.
+    `counts` are the counters of barriers inside a kernel. After an error no thread waits at a barrier any more.
     """
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self.counts = np.zeros((n + 1, 16), np.int64)
+        self.counts = allocate_counters(n)
         self._tasks = [SimpleQueue[tuple[_Work, _Results] | None]() for _ in range(1, n)]
         self._threads = [threading.Thread(target=self._run_tasks, args=(t,), daemon=True) for t in range(1, n)]
         for thread in self._threads:

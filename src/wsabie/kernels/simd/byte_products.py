@@ -4,7 +4,8 @@ A code is a vector of bytes 0 to 255 that stand for -128 to 127; a query is one 
 are a 32-bit word, and the words of a block of labels lie coordinate by coordinate, so that a vector register holds the
 same four coordinates of 16 labels and no sum is ever taken across it. Sums are integers: exact, in any order.
 
-Gain over plain loops compiled alike, on a 2-core x86-64 with AVX-512: 37 times.
+The plain fallback of `multiply_block` is a product in NumPy; a compiled caller on a processor without the instruction
+gets shifts and products. Gain over plain loops compiled alike, on a 2-core x86-64 with AVX-512: 37 times.
 """
 
 from functools import cache
