@@ -16,7 +16,12 @@ from wsabie.core.errors import InputError
 from wsabie.models.base import feature_matrix
 from wsabie.models.base.feature_matrix import convert_to_matrix
 from wsabie.models.base.row_scaling import scale_to_unit
-from wsabie.models.nearest_neighbours import ApproximateNeighbours, NearestNeighbours, choose_tree_depth
+from wsabie.models.nearest_neighbours import (
+    ApproximateNeighbours,
+    NearestNeighbours,
+    _compute_bounds,
+    choose_tree_depth,
+)
 
 EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",
@@ -152,3 +157,7 @@ def test_scikit_learn_conventions_hold() -> None:
 def test_invalid_parameters_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         ApproximateNeighbours(**wrong).fit(np.eye(2), [["a"], ["b"]])
+
+
+def test_nodes_are_halved() -> None:
+    assert _compute_bounds(7, 2).tolist() == [0, 1, 3, 5, 7]

@@ -6,7 +6,7 @@ import pytest
 from wsabie import Relation, Space
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.models.baselines import Popularity
-from wsabie.models.model_relations import ObjectPartRelations, SpaceRelations, find_model_relations
+from wsabie.models.model_relations import ObjectPartRelations, SpaceRelations, _phrase_relation, find_model_relations
 from wsabie.vocabulary.label_names import Vocabulary
 
 
@@ -55,3 +55,14 @@ def test_models_with_related_labels_are_recognised() -> None:
         find_model_relations(space, "is")
     with pytest.raises(InputError, match="m does not relate labels"):
         find_model_relations(Popularity(), None, "m")
+
+
+@pytest.mark.parametrize(
+    ("relation", "phrase"),
+    [
+        ("has-part", "part of"), ("part-of", "has the part"), ("is-a", "has the kind"), ("has-kind", "kind of"),
+        ("married-to", "married-to of"),
+    ],
+)  # fmt: skip
+def test_relation_has_a_phrase(relation: str, phrase: str) -> None:
+    assert _phrase_relation(relation) == phrase

@@ -17,7 +17,13 @@ from wsabie.core.errors import InputError
 from wsabie.workflows.compare.comparison_table import Comparison, ModelOmission
 from wsabie.workflows.report import html_report
 from wsabie.workflows.report.html_pages import EncodedImage
-from wsabie.workflows.report.html_report import choose_list_length, render_report, shrink_report_image, write_report
+from wsabie.workflows.report.html_report import (
+    _quantile,
+    choose_list_length,
+    render_report,
+    shrink_report_image,
+    write_report,
+)
 from wsabie.workflows.report.report_input import HeatMap, ReportInput, build_examples, build_neighbourhoods
 
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -266,3 +272,8 @@ def test_ignored_labels_and_rows_are_reported(
     html = render_report(ReportInput("t", replace(comparison, task=task), modality="pictures"))
     for sentence in sentences:
         assert sentence in html
+
+
+def test_quantile_of_powers_of_two() -> None:
+    """Each bin counts as evenly filled."""
+    assert (_quantile([0, 10, 10], 0.5), _quantile([0, 10, 10], 0.25)) == (2.0, 1.5)

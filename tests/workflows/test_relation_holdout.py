@@ -14,6 +14,7 @@ from wsabie.features.base.item_features import build_label_table
 from wsabie.io.space_declaration import read_declaration
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.storage.rejects import Rejects
+from wsabie.workflows.spaces.declaration_split import _format_tables
 from wsabie.workflows.spaces.declared_data import DeclaredData, collect_declared_data
 from wsabie.workflows.spaces.relation_holdout import MAX_PARTNERS, RelationHoldout, split_relations
 
@@ -312,3 +313,8 @@ def test_invalid_pairs_without_data_are_listed(tmp_path: Path) -> None:
     assert world_of(tmp_path, text, rejects).data.pairs == {"about": [("n1", "s1"), ("n1", "cafe\u0301")]}
     why = "pair of an entity without data"
     assert [(reason, row_id) for _, reason, row_id in rejects.listed] == [(why, "nowhere"), (why, "nothing")]
+
+
+def test_nested_tables_are_toml() -> None:
+    text = _format_tables({"kinds": {"a b": {"data": "x", "size": 3}}})
+    assert text == '\n[kinds."a b"]\ndata = "x"\nsize = 3\n'

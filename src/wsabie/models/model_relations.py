@@ -43,13 +43,7 @@ class ObjectPartRelations:
 
 
 def _phrase_relation(relation: str) -> str:
-    """Return the phrase for the second label of a relation that precedes the name of the first.
-
-    Examples
-    --------
-    >>> [_phrase_relation(relation) for relation in ("has-part", "part-of", "is-a", "has-kind", "married-to")]
-    ['part of', 'has the part', 'has the kind', 'kind of', 'married-to of']
-    """
+    """Return the phrase for the second label of a relation that precedes the name of the first."""
     stated, inverse = parse_direction(relation)
     noun = "kind" if stated == "is-a" else stated.removesuffix("-of")
     if inverse:  # the relation is named from this side

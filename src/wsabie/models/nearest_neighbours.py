@@ -414,13 +414,7 @@ class ApproximateNeighbours(NeighbourVotes):
 
 
 def _compute_bounds(n: int, depth: int) -> Int64:
-    """Return the bounds of the nodes after n rows are halved `depth` times, (2^depth + 1,).
-
-    Examples
-    --------
-    >>> _compute_bounds(7, 2).tolist()
-    [0, 1, 3, 5, 7]
-    """
+    """Return the bounds of the nodes after n rows are halved `depth` times, (2^depth + 1,)."""
     bounds = np.array([0, n])
     for _ in range(depth):
         bounds = np.sort(np.concatenate([bounds, (bounds[:-1] + bounds[1:]) // 2]))

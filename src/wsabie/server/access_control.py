@@ -107,13 +107,7 @@ def _is_page_request(scope: Scope, headers: Headers) -> bool:
 
 
 def _parse_host(host: str) -> str:
-    """Return the name in a Host header, without its port.
-
-    Examples
-    --------
-    >>> _parse_host("localhost:8000"), _parse_host("[::1]:80"), _parse_host("a@b")
-    ('localhost', '::1', '')
-    """
+    """Return the name in a Host header, without its port."""
     try:
         parts = urlsplit(f"//{host}")
         return "" if parts.username is not None else (parts.hostname or "")

@@ -69,7 +69,7 @@ def test_model_of_shards_is_updated(cli: Cli, rows: Path, tmp_path: Path) -> Non
     first = "train", tmp_path / "shards", "--epochs", 5, "--dim", 8, "--threads", 1, "--hold-out", 0, "--model"
     assert cli(*first, tmp_path / "m", "--replay", 30).code == 0
     info = cli("info", tmp_path / "m", "--json").json
-    assert (info["rows_replayed"], info["rows_seen"]) == (30, 90)
+    assert (info["buffer_rows"], info["stream_rows"]) == (30, 90)
     header, *lines = rows.read_text().splitlines()
     new = [line.replace(line.split()[0], "3", 1) for line in lines[:12]]
     (tmp_path / "more.txt").write_text("\n".join([f"{len(new)} {header.split()[1]} 4", *new]) + "\n")

@@ -184,8 +184,8 @@ def test_replay_rows_are_not_exported(cli: Cli, rows: Path, tmp_path: Path) -> N
         {tensor for tensor in open_model_folder(folder).tensors if "replay" in tensor} for folder in folders
     )
     assert model_tensors == card_tensors != bare == set()
-    n_replayed = [cli("info", folder, "--json").json.get("rows_replayed") for folder in folders]
-    assert n_replayed == [40, None, 40]
+    n_buffer_rows = [cli("info", folder, "--json").json.get("buffer_rows") for folder in folders]
+    assert n_buffer_rows == [40, None, 40]
     for more in ((), ("--replay", 40)):
         refused = cli("update", card, rows, *more)
         assert refused.code == 1

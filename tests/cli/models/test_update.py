@@ -54,7 +54,7 @@ def test_rows_are_learned_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path:
     assert sum(step["new_labels"] for step in steps) == len(wsabie.load(model).model.vocabulary_) - n_labels_before > 0
     assert all(0.1 < step["map"] < 0.6 and step["ece"] < 0.3 and step["movement"] > 0 for step in steps)
     info = cli("info", model, "--json").json
-    assert (info["batches"], info["rows_replayed"], len(info["stream"])) == (3, info["rows_seen"], 3)
+    assert (info["batches"], info["buffer_rows"], len(info["stream"])) == (3, info["stream_rows"], 3)
     assert "last batch" in cli("info", model).out
     assert cli("evaluate", model, more).code == 1  # these rows are training rows now
     again = cli("update", model, more)
@@ -215,7 +215,7 @@ def test_replay_buffer_is_filled_later(cli: Any, parts: tuple[Path, Path], tmp_p
     assert "MAP" in result.out
     info = json.loads(cli("info", model, "--json").out)
     n = len(base.read_text().split("@data\n")[1].splitlines())
-    assert (info["rows_replayed"], info["rows_seen"]) == (800, n + info["stream"][0]["rows"])
+    assert (info["buffer_rows"], info["stream_rows"]) == (800, n + info["stream"][0]["rows"])
     assert "training rows of" not in result.err
     (tmp_path / "again").mkdir()
     strange = cli("update", train_base(cli, base, tmp_path / "again", replay=False), base, "--remember", more)

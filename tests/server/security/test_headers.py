@@ -15,6 +15,7 @@ from tests.server.security.conftest import READ_HEADERS, WRITE_HEADERS, make_req
 
 from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.scan.scanner import scan_collection
+from wsabie.server.access_control import _parse_host
 
 
 def test_every_response_has_security_headers(guarded: TestClient, folder: Path) -> None:
@@ -163,3 +164,7 @@ def test_log_lines_cannot_be_forged(
     assert len(messages) == 1
     assert messages[0].isprintable()
     assert "forged" in messages[0]
+
+
+def test_host_header_has_a_name() -> None:
+    assert [_parse_host(host) for host in ("localhost:8000", "[::1]:80", "a@b")] == ["localhost", "::1", ""]

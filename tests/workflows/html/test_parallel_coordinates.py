@@ -14,6 +14,8 @@ from wsabie.workflows.tune.tuning_page import (
     ParallelAxis,
     ParallelChart,
     ParallelLine,
+    _format_ends,
+    _list_log_marks,
     choose_line_colour,
 )
 
@@ -81,3 +83,12 @@ def test_choices_have_marks_and_wrapped_names() -> None:
     axes = [ParallelAxis("max_sampled", ["auto", "<b>", "none"]), ParallelAxis("dim", [50, 100, 200], is_choice=True)]
     words = [text.text for text in draw_chart(axes, [ParallelLine(0.5, False, "")] * 3).iter("text")]
     assert {"max", "sampled", "auto", "<b>", "none", "50", "100", "200"} <= set(words)
+
+
+def test_ends_of_an_axis_differ() -> None:
+    assert _format_ends(0.025187, 0.28512) == ("0.0252", "0.285")
+    assert _format_ends(0.31411, 0.31413) == ("0.31411", "0.31413")
+
+
+def test_marks_of_a_log_axis_lie_between_its_ends() -> None:
+    assert (_list_log_marks(0.03, 0.6), _list_log_marks(3.1, 3.9)) == ([0.05, 0.1, 0.2, 0.5], [])

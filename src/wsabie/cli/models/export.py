@@ -49,9 +49,9 @@ def export(options: ExportOptions) -> Report:
     if is_left_out:
         rows = f"(Annotator.rows, or wsabie features), {annotator.model.n_features_in_:,} features each"
         print_note(f"the feature extractor of {modality} is not exported: rows are those that it makes {rows}")
-    n_replayed = annotator.model.facts().get("rows_replayed")
-    if n_replayed and format_name == "huggingface":
-        print_note(f"{format_count(n_replayed, 'training row')} of the replay buffer left out")
+    n_buffer_rows = annotator.model.facts().get("buffer_rows")
+    if n_buffer_rows and format_name == "huggingface":
+        print_note(f"{format_count(n_buffer_rows, 'training row')} of the replay buffer left out")
     labels, features = annotator.model.facts()["labels"], annotator.model.n_features_in_
     counts = {"labels": labels, "features": features, "extractor_left_out": is_left_out}
     yield {"model": model, "out": target, "as": format_name, **counts, "files": sizes}

@@ -35,7 +35,7 @@ from wsabie.vocabulary.word_vectors import WordVectors, compute_target_vectors, 
 class ReplayConfig:
     """The part of a folder's config that a model with `replay` has."""
 
-    replayed: Count
+    stream_rows: Count
     stream: list[BatchReport]
 
 
@@ -245,7 +245,7 @@ class Wsabie(PointTransformer, UpdatableModel):
         config["parameters"] = parameters | dict.fromkeys(parameters.keys() & {"init_labels", "init_model"})
         if self.replay_buffer_ is not None:
             reports = [asdict(report) for report in self.batch_reports_]
-            config |= {"replayed": self.replay_buffer_.n_seen, "stream": reports}
+            config |= {"stream_rows": self.replay_buffer_.n_seen, "stream": reports}
         return config
 
     def _dump_tensors(self) -> dict[str, Any]:
@@ -266,9 +266,9 @@ class Wsabie(PointTransformer, UpdatableModel):
         W = check_array(tensors, "labels", "float32 float16", (n_labels, dim))
         bias = check_array(tensors, "bias", "float32", (n_labels,))
         self.space_ = JointSpace(dim, self.similarity, tables.pad_rows(V), W, bias)
-        if "replayed" in config:
+        if "stream_rows" in config:
             replay = read_config(ReplayConfig, config)
-            self.replay_buffer_ = ReplayBuffer.from_tensors(tensors, replay.replayed, d, n_labels)
+            self.replay_buffer_ = ReplayBuffer.from_tensors(tensors, replay.stream_rows, d, n_labels)
             self.batch_reports_ = replay.stream
 
     # ---- use
@@ -349,7 +349,7 @@ class Wsabie(PointTransformer, UpdatableModel):
         return {
             **super().facts(),
             **({"labels": n_labels - n_retired, "labels_merged_or_removed": n_retired} if n_retired else {}),
-            **({} if buffer is None else {"rows_replayed": len(buffer), "rows_seen": buffer.n_seen}),
+            **({} if buffer is None else {"buffer_rows": len(buffer), "stream_rows": buffer.n_seen}),
             **({"batches": len(reports), "last_batch": reports[-1].as_dict()} if reports else {}),
             "dimensions": self.space_.dim,
             "similarity": self.space_.similarity,

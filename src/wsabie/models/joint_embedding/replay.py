@@ -206,10 +206,10 @@ class ReplayBuffer:
         weights = check_array(tensors, "replay/weights", "float32", (None,))
         n = len(weights)
         tickets = check_array(tensors, "replay/tickets", "float32", (n,))
-        label_counts = check_array(tensors, "replay/seen", "int64", (None,), upper_bound=1 << 53)
+        label_counts = check_array(tensors, "replay/label_counts", "int64", (None,), upper_bound=1 << 53)
         feature_counts = check_array(tensors, "replay/met", "int64", (width,), upper_bound=1 << 53)
         if len(label_counts) > n_labels or not (np.isfinite(weights).all() and np.isfinite(tickets).all()):
-            raise ValueError("the sizes of replay/seen do not agree with the others, or a number is not finite")
+            raise ValueError("the sizes of replay/label_counts do not agree with the others, or a number is not finite")
         indptr, indices = check_sparse_indices(tensors, "replay/labels", ("int64", "int32"), (n, len(label_counts)))
         values = check_array(tensors, "replay/labels/values", "int8", indices.shape)
         Y = csr_matrix((values, indices, indptr), shape=(n, len(label_counts)))

@@ -379,13 +379,7 @@ def _draw_rank_curve(history: Sequence[EpochStats]) -> svg_charts.LineChart | No
 
 
 def _quantile(histogram: Sequence[int], share: float) -> float:
-    """Return the power of two below which this share of the steps lies; each bin counts as evenly filled.
-
-    Examples
-    --------
-    >>> _quantile([0, 10, 10], 0.5), _quantile([0, 10, 10], 0.25)
-    (2.0, 1.5)
-    """
+    """Return the power of two below which this share of the steps lies; each bin counts as evenly filled."""
     remaining = share * sum(histogram)
     for exponent, count in enumerate(histogram):
         if count and remaining <= count:

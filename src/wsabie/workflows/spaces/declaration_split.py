@@ -187,17 +187,7 @@ class _FileNames:
 
 
 def _format_tables(tables: Mapping[str, object], prefix: str = "") -> str:
-    """Format nested tables as TOML.
-
-    Examples
-    --------
-    >>> print(_format_tables({"kinds": {"a b": {"data": "x", "size": 3}}}))
-    <BLANKLINE>
-    [kinds."a b"]
-    data = "x"
-    size = 3
-    <BLANKLINE>
-    """
+    """Format nested tables as TOML."""
     values = {key: value for key, value in tables.items() if not isinstance(value, dict)}
     lines = [f"{_format_key(key)} = {_format_value(value)}" for key, value in values.items()]
     text = f"\n[{prefix}]\n" + "".join(f"{line}\n" for line in lines) if prefix and (lines or not tables) else ""

@@ -261,25 +261,13 @@ def choose_line_colour(share: float) -> str:
 
 
 def _format_ends(low: float, high: float) -> tuple[str, str]:
-    """Return the texts of an axis' ends: three digits, or more if they would be the same.
-
-    Examples
-    --------
-    >>> _format_ends(0.025187, 0.28512), _format_ends(0.31411, 0.31413)
-    (('0.0252', '0.285'), ('0.31411', '0.31413'))
-    """
+    """Return the texts of an axis' ends: three digits, or more if they would be the same."""
     texts = svg_charts.format_tick(float(f"{low:.3g}")), svg_charts.format_tick(float(f"{high:.3g}"))
     return texts if texts[0] != texts[1] else (svg_charts.format_tick(low), svg_charts.format_tick(high))
 
 
 def _list_log_marks(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 times powers of ten between the ends.
-
-    Examples
-    --------
-    >>> _list_log_marks(0.03, 0.6), _list_log_marks(3.1, 3.9)
-    ([0.05, 0.1, 0.2, 0.5], [])
-    """
+    """Return 1, 2 and 5 times powers of ten between the ends."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     marks = [float(f"{factor}e{power}") for power in powers for factor in (1, 2, 5)]
     return [mark for mark in marks if low <= mark <= high]
