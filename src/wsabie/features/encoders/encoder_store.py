@@ -40,7 +40,8 @@ def find_encoder(name: str) -> ImageEncoder:
 
 def find_encoder_folder(encoder: ImageEncoder) -> Path:
     """Return the folder of an encoder, which may not exist."""
-    return Path(os.environ.get(VARIABLE) or Path.home() / ".cache/wsabie/encoders") / encoder.name
+    folder = os.environ.get(VARIABLE) or os.path.expanduser("~/.cache/wsabie/encoders")  # noqa: PTH111 - some have no home
+    return Path(folder) / encoder.name
 
 
 def is_encoder_installed(encoder: ImageEncoder) -> bool:

@@ -53,7 +53,7 @@ NEW_ROW_WEIGHT = 4
 REFIT_FACTOR = 2
 """Factor of the share of new rows when new labels are fitted again."""
 MAX_ROWS = 100_000_000
-_NAMES = ("labels/indptr", "labels/indices", "labels/values", "weights", "tickets", "seen", "met")
+_NAMES = ("labels/indptr", "labels/indices", "labels/values", "weights", "tickets", "label_counts", "met")
 
 
 @dataclass(frozen=True)
