@@ -9,7 +9,7 @@ from scipy.sparse import identity
 
 from wsabie.core.arrays import Array, Float32, Int64, Matrix
 from wsabie.core.errors import InputError, UnknownLabelError, require
-from wsabie.core.validation import build_incidence, convert_to_csr
+from wsabie.core.validation import as_array, build_incidence, convert_to_csr
 from wsabie.embedding.protocols import KernelArrays
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.training.training_data import build_targets
@@ -99,10 +99,7 @@ class EntityKind:
 
 def _convert_to_rows(X: Matrix, input_name: str) -> Array:
     """Return rows as an array; its values are checked when they are used."""
-    try:
-        rows = np.asarray(X)
-    except ValueError as error:
-        raise InputError(f"{input_name} has rows of different lengths; give every row the same features") from error
+    rows = as_array(X, input_name, "features")
     require(rows.ndim == 2, f"{input_name} has {rows.ndim} dimension(s); give a row of features for each entity")
     return rows
 
