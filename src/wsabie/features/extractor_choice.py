@@ -1,4 +1,4 @@
-"""Choice of the features of pictures if the user names none: `--features auto`."""
+"""Choice of the features of pictures if the user names none ("auto")."""
 
 import logging
 import os

@@ -5,7 +5,7 @@ EXTRACTOR_NAMES = {
     "sounds": ("mfcc", "sai"),
     "documents": ("words",),
 }
-"""Names for `--features`."""
+"""Names for `create_extractor`, by modality."""
 
 
 def list_extractor_names(modality: str) -> str:

@@ -1,4 +1,4 @@
-"""A model with the feature extractor that turns files into its rows: what `wsabie train` saves."""
+"""A model with the feature extractor that turns files into its rows, saved in one folder."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -241,8 +241,7 @@ class Annotator(SavedModel):
         picture : str, Path or bytes
             A file, or its content.
         region : Region or str
-            In the format of `wsabie annotate --region`: "X,Y,W,H" in pixels, "10%,20%,30%,40%", or the corners of a
-            polygon.
+            "X,Y,W,H" in pixels, "10%,20%,30%,40%", or the corners of a polygon (`parse_region`).
         k : int
 
         Returns

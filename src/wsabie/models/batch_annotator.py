@@ -33,7 +33,7 @@ class BatchAnnotator:
 
     It suits engines that distribute batches: Ray Data's `map_batches`, Spark's `mapInArrow`, `map` of Hugging Face
     datasets. The model is opened with the first batch, so only the arguments are pickled. Every usable row gets the
-    labels that `wsabie annotate` gives it, whatever the other rows are. During a batch the linear algebra of the
+    labels that `Annotator` gives it, whatever the other rows are. During a batch the linear algebra of the
     process runs on one thread.
 
     Parameters

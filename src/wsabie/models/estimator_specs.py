@@ -1,6 +1,6 @@
 """Table of all systems by name, with their estimators, settings and parameters.
 
-`wsabie train --kind`, `wsabie compare` and `wsabie tune` take their names from here. The code of a system is imported
+Training, comparisons and searches for parameters take their names from here. The code of a system is imported
 when it is built.
 """
 

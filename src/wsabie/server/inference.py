@@ -95,7 +95,7 @@ def read_picture(file: UploadFile, limits: ServiceLimits) -> bytes:
 
 
 def cut_region(content: Path | bytes, region: str | None) -> ItemContent:
-    """Return a picture, or the region of it that `region` names, as in `wsabie annotate --region`."""
+    """Return a picture, or the region of it that `region` names, as `parse_region` reads it."""
     return content if region is None else RegionCrop(content, parse_region(region))
 
 

@@ -122,7 +122,7 @@ class FolderModelHolder:
     Parameters
     ----------
     path : Path
-        Folder that `wsabie train --model` wrote.
+        Folder of a saved model.
 
     Raises
     ------

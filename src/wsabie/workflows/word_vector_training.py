@@ -1,8 +1,8 @@
 """Word vectors learned from text: skip-gram with negative sampling (Mikolov et al. 2013), by gensim.
 
-Words are those of `--features words`: small letters, digits, underscores. Words that stand side by side far more often
-than by chance are joined into phrases ("new_york") first, `phrases` times: two rounds give phrases of up to four words.
-Every pass reads the text again, sentence by sentence, so that it may be larger than memory.
+Words are those of the extractor "words": small letters, digits, underscores. Words that stand side by side far more
+often than by chance are joined into phrases ("new_york") first, `phrases` times: two rounds give phrases of up to four
+words. Every pass reads the text again, sentence by sentence, so that it may be larger than memory.
 """
 
 import logging

@@ -102,7 +102,7 @@ def train_collection_model(
     full : bool
         Train from scratch. Otherwise the model in use is updated, unless too much has changed (`MAX_UPDATED_SHARE`).
     features : str or None
-        Name of the feature extractor, as for `wsabie train`; None keeps the current one, or takes "auto".
+        Name of the feature extractor (`create_extractor`); None keeps the current one, or takes "auto".
     feature_options : mapping of str to object, or None
         Options of `create_extractor`: crop, and normalise and output of a network.
     dim : int

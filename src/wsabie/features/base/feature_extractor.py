@@ -45,7 +45,7 @@ class FeatureExtractor(SavedObject, ABC):
     """
 
     name: ClassVar[str]
-    """Name for `--features`."""
+    """Name for `create_extractor`."""
     kind: ClassVar[str]
     """Kind in the config of a saved folder."""
     noun: ClassVar[str] = ""

@@ -69,7 +69,7 @@ class SentenceEncoder:
 
 
 class TextEncoder:
-    """Text tower of an encoder that `wsabie encoders get NAME --words` has installed.
+    """Text tower of an encoder that `encoders.get(name, words=True)` has installed.
 
     A text fits a picture if the cosine of their points is high.
 

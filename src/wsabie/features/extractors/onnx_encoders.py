@@ -345,7 +345,7 @@ class ConseEncoder(Lite0Encoder):
 
 @dataclass(eq=False, repr=False)
 class HubEncoder(OnnxEncoder):
-    """Features of pictures from an encoder that `wsabie encoders get NAME` has installed.
+    """Features of pictures from an encoder that `encoders.get(name)` has installed.
 
     Pictures are scaled, cut and normalised as in the training of the encoder. Views are cut out before, so `crop` stays
     free for them. A picture whose longer side is over three times the input's is reduced first. A saved folder includes
