@@ -72,7 +72,7 @@ def fill(collection: Collection, n: int) -> None:
     embeddings = load_item_embeddings(opened.path, opened.model.dim)
     draw = np.random.default_rng(0)
     parents = draw.integers(0, len(embeddings.items), n - len(embeddings.items))
-    noise = draw.normal(scale=0.35, size=(len(parents), opened.model.dim)) * embeddings.points.std()
+    noise = draw.normal(scale=0.35, size=(len(parents), opened.model.dim)) * embeddings.vectors.std()
     numbers = np.arange(len(parents)) + 1 + embeddings.items[-1]
     with begin_read(collection.engine) as connection:
         item_rows = [row._asdict() for row in connection.execute(select(tables.items).order_by(tables.items.c.id))]
@@ -109,7 +109,9 @@ def fill(collection: Collection, n: int) -> None:
             ],
         )
     moved = embeddings._replace(
-        items=numbers, hashes=embeddings.hashes[parents], points=(embeddings.points[parents] + noise).astype(np.float32)
+        items=numbers,
+        hashes=embeddings.hashes[parents],
+        vectors=(embeddings.vectors[parents] + noise).astype(np.float32),
     )
     save_item_embeddings(opened.path, embeddings.merge(moved))
 
@@ -123,7 +125,7 @@ def load_some(collection: Collection) -> bool:
 def in_process(collection: Collection, umap: bool) -> None:
     """The projection and what it is asked for."""
     opened = load_model_in_use(collection)
-    points = load_item_embeddings(opened.path, opened.model.dim).points
+    points = load_item_embeddings(opened.path, opened.model.dim).vectors
     start = time.perf_counter()
     components = compute_principal_components(points)
     components.project(points)

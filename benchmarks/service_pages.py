@@ -75,8 +75,8 @@ def make(folder: Path) -> None:
     with open_collection(folder) as collection:
         opened = load_model_in_use(collection)
         embeddings = load_item_embeddings(opened.path, opened.model.dim)
-        noise = 0.05 * embeddings.points.std() * np.random.default_rng(0).normal(size=embeddings.points.shape)
-        save_item_embeddings(opened.path, embeddings._replace(points=(embeddings.points + noise).astype(np.float32)))
+        noise = 0.05 * embeddings.vectors.std() * np.random.default_rng(0).normal(size=embeddings.vectors.shape)
+        save_item_embeddings(opened.path, embeddings._replace(vectors=(embeddings.vectors + noise).astype(np.float32)))
 
 
 def _collection(command: str, folder: Path) -> None:

@@ -52,7 +52,7 @@ def make_folder(name: str, folder: Path) -> None:
             from wsabie.models.entity_space.space_annotator import SpaceAnnotator
 
             SpaceAnnotator(space, {}, {}, {}).save(folder)
-    elif name == "points":
+    elif name == "embeddings":
         wsabie.EmbeddingSet([str(i) for i in range(9)], np.ones((9, 4), np.float32)).save(folder)
     elif name == "index":
         _indexed(folder)
@@ -107,17 +107,17 @@ def use_folder(name: str, folder: Path) -> None:
         extractor = load_extractor(folder)
         extractor.fingerprint()
         extractor.transform(_pictures())
-    elif name == "points":
-        points = wsabie.EmbeddingSet.load(folder)
-        wsabie.find_top_k(np.ones((1, 4), np.float32), points.points, 3)
-        json.dumps(points.ids)
+    elif name == "embeddings":
+        embeddings = wsabie.EmbeddingSet.load(folder)
+        wsabie.find_top_k(np.ones((1, 4), np.float32), embeddings.vectors, 3)
+        json.dumps(embeddings.ids)
     else:
         model = wsabie.load(folder)
         if name in ("space", "space-annotator"):
             _use_space(getattr(model, "space", model))
         else:
             _use_model(model)
-    if name not in ("checkpoint", "points") and not name.startswith("extractor"):
+    if name not in ("checkpoint", "embeddings") and not name.startswith("extractor"):
         _info(folder)
 
 
@@ -176,7 +176,7 @@ def _info(folder: Path) -> None:
 
 
 FOLDERS = [*KINDS, "wsabie dense", "nearest dense", "approximate-nearest dense", "annotator", "space"]
-FOLDERS += ["space-annotator", "points", "index", "checkpoint", "shards", "shards-dense"]
+FOLDERS += ["space-annotator", "embeddings", "index", "checkpoint", "shards", "shards-dense"]
 FOLDERS += [f"extractor {extractor_names}" for extractor_names in PICTURES]
 
 

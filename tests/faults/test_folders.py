@@ -50,7 +50,7 @@ def test_every_kind_of_folder_is_among_those_that_are_changed() -> None:
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("folders")
-    for name in ("wsabie", "space", "points"):
+    for name in ("wsabie", "space", "embeddings"):
         make_folder(name, path / name)
     return path
 
@@ -68,7 +68,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("wsabie", ["tensors", "bias", "sha256"], "x", r"at tensors\[...\]\.sha256"),
         ("space", ["config", "kinds", "tag", "n_features"], -1, r"n_features: expected int >= 0"),
         ("space", ["config", "relations", 0, 2], "other", r"its relations name the kinds other, which there are not"),
-        ("points", ["config", "ids", 0], 7, r"its config at ids\[0\]: expected str, got int"),
+        ("embeddings", ["config", "ids", 0], 7, r"its config at ids\[0\]: expected str, got int"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_field(
@@ -84,7 +84,7 @@ def test_a_wrong_value_is_named_with_its_field(
     inside[keys[-1]] = value
     file.write_bytes(sign(pointer))
     with pytest.raises(WsabieError, match=sentence):
-        wsabie.EmbeddingSet.load(tmp_path / "m") if name == "points" else wsabie.load(tmp_path / "m")
+        wsabie.EmbeddingSet.load(tmp_path / "m") if name == "embeddings" else wsabie.load(tmp_path / "m")
 
 
 def test_shards_whose_manifest_does_not_add_up_are_refused(tmp_path: Path) -> None:

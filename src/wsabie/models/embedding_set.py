@@ -31,16 +31,16 @@ class EmbeddingSet(SavedModel):
     Attributes
     ----------
     ids : list of str
-    points : (n, dim) float32
+    vectors : (n, dim) float32
         Embeddings from `transform` of the model; may be mapped from a file.
     origin : str
         Note about the model and the items.
     """
 
-    kind = "points"
+    kind = "embeddings"
     written_by = "`search(embeddings=FOLDER)`"
     ids: list[str]
-    points: Float32
+    vectors: Float32
     origin: str = ""
 
     def __len__(self) -> int:
@@ -70,17 +70,17 @@ class EmbeddingSet(SavedModel):
         return cls(rows.ids, np.asarray(annotator.model.transform(rows.X), np.float32), origin)
 
     def to_state(self) -> ModelState:
-        return ModelState(self.kind, {"ids": self.ids, "origin": self.origin}, {"points": self.points})
+        return ModelState(self.kind, {"ids": self.ids, "origin": self.origin}, {"vectors": self.vectors})
 
     @classmethod
     def from_state(cls, state: ModelState) -> Self:
         config = read_config(EmbeddingSetConfig, state.config)
-        points = check_array(state.tensors, "points", "float32", (len(config.ids), None))
-        return cls(config.ids, points, config.origin)
+        vectors = check_array(state.tensors, "vectors", "float32", (len(config.ids), None))
+        return cls(config.ids, vectors, config.origin)
 
 
 def require_embeddings(model: LabelModel) -> None:
     """Raise InputError for a model without embeddings of items and labels."""
     if not hasattr(model, "transform"):
-        fact = f"a model of kind {model.kind} has no points of items, which a search compares"
+        fact = f"a model of kind {model.kind} has no embeddings of items, which a search compares"
         raise InputError(f"{fact}; train a kind that has, such as wsabie")

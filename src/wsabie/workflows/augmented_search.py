@@ -118,7 +118,7 @@ class AugmentedSearch:
         self.model, self.items, self.related = model, items, related
         self.queries = queries or QueryMatcher(model.vocabulary_.names(model.vocabulary_.active_ids()))
         self._groups = items.ids if groups is None else groups
-        self._index = ExactIndex(items.points, similarity=getattr(model, "similarity", "dot"))
+        self._index = ExactIndex(items.vectors, similarity=getattr(model, "similarity", "dot"))
         bias = getattr(getattr(model, "space_", None), "bias", None)
         self._bias = None if bias is None or not bias.any() else bias
 

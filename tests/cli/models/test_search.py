@@ -190,25 +190,25 @@ def test_terminal_page_and_json_name_the_same_files(cli: Cli, task: SearchTask, 
 
 
 def test_embeddings_are_reused_by_the_next_search(cli: Cli, task: SearchTask, tmp_path: Path) -> None:
-    points = tmp_path / "points"
-    first = search(cli, task, "guitar", "--embeddings", points, "--json")
+    embeddings = tmp_path / "embeddings"
+    first = search(cli, task, "guitar", "--embeddings", embeddings, "--json")
     assert "extracting features" in first.err
-    again = search(cli, task, "guitar", "--embeddings", points, "--json")
+    again = search(cli, task, "guitar", "--embeddings", embeddings, "--json")
     assert "extracting features" not in again.err
     assert first.out == again.out == search(cli, task, "guitar", "--json").out
-    rebuilt = cli("search", task.model, "guitar", "--in", task.folder / "english.parquet", "--embeddings", points)
-    assert "points of another model or collection; they are made again" in rebuilt.err
+    rebuilt = cli("search", task.model, "guitar", "--in", task.folder / "english.parquet", "--embeddings", embeddings)
+    assert "embeddings of another model or collection; they are made again" in rebuilt.err
     assert "extracting features" in rebuilt.err
     refused = search(cli, task, "guitar", "--embeddings", task.model)
     assert refused.code == 1
-    reason = "'annotator' where 'points' is needed; give the folder that `wsabie search --embeddings FOLDER` wrote"
+    reason = "'annotator' where 'embeddings' is needed; give the folder that `wsabie search --embeddings FOLDER` wrote"
     assert reason in refused.err
     (foreign := tmp_path / "foreign").mkdir()
     (foreign / "mine.txt").write_text("mine")
     errors = search(cli, task, "guitar", "--embeddings", foreign).err
     assert errors.endswith("foreign is a folder that holds other files; choose an empty or new folder\n")
-    (points / "config.json").write_bytes((points / "config.json").read_bytes()[:-3])
-    assert "restore the folder from a copy or make it again" in search(cli, task, "guitar", "--embeddings", points).err
+    (embeddings / "config.json").write_bytes((embeddings / "config.json").read_bytes()[:-3])
+    assert "restore the folder from a copy or make it again" in search(cli, task, "guitar", "--embeddings", embeddings).err
     assert search(cli, task, "guitar").code == 0, "the model was lost"
 
 
@@ -217,13 +217,13 @@ def test_embeddings_without_a_fingerprint_are_not_saved(
 ) -> None:
     """A picture that is lost after the collection was listed, in two collections."""
     monkeypatch.setattr("wsabie.io.fingerprints.compute_fingerprint_or_none", lambda source: None)
-    points = tmp_path / "points"
+    embeddings = tmp_path / "embeddings"
     for collection in ("all", "english"):
         result = cli(
-            "search", task.model, "guitar", "--in", task.folder / f"{collection}.parquet", "--embeddings", points
+            "search", task.model, "guitar", "--in", task.folder / f"{collection}.parquet", "--embeddings", embeddings
         )
-        assert (result.code, "extracting features" in result.err, points.exists()) == (0, True, False)
-        assert f"{points} is left as it is" in result.err
+        assert (result.code, "extracting features" in result.err, embeddings.exists()) == (0, True, False)
+        assert f"{embeddings} is left as it is" in result.err
 
 
 def test_distinct_shows_one_item_of_a_group(cli: Cli, task: SearchTask) -> None:
@@ -255,7 +255,7 @@ def test_bad_options_are_refused(cli: Cli, task: SearchTask, words: list[str], s
 def test_unsuitable_models_and_data_are_refused(cli: Cli, task: SearchTask, rows: Path, tmp_path: Path) -> None:
     assert cli("train", rows, "--kind", "popularity", "--model", tmp_path / "p").code == 0
     result = cli("search", tmp_path / "p", "1", "--in", rows)
-    assert "a model of kind popularity has no points of items" in result.err
+    assert "a model of kind popularity has no embeddings of items" in result.err
     (tmp_path / "told.tsv").write_text("0\t1\n")
     parts = "--kind", "parts", "--relations", tmp_path / "told.tsv", "--model", tmp_path / "parts", "--epochs", 1
     assert cli("train", rows, *parts).code == 0

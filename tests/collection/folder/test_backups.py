@@ -310,7 +310,7 @@ def test_newer_catalogue_and_config_without_identity_are_accepted(folder: Path) 
     assert json.loads(config.read_text()) == {"schema": 1, "database": None}
     open_collection(folder).close()
     assert json.loads(config.read_text())["journal"] == 2
-    assert json.loads(config.read_text())["catalogue"]
+    assert json.loads(config.read_text())["database_id"]
 
 
 def test_late_close_does_not_lower_the_journal_number(folder: Path) -> None:

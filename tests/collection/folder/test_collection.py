@@ -269,4 +269,4 @@ def test_url_root_is_not_listed_as_a_folder(collection: Collection) -> None:
         connection.execute(insert(tables.roots).values(path="web"))
     assert list(collection.roots().values()) == [collection.folder]
     settings = json.loads((collection.place / "collection.json").read_text())
-    assert set(settings) == {"schema", "database", "catalogue", "journal"}
+    assert set(settings) == {"schema", "database", "database_id", "journal"}

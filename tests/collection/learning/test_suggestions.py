@@ -249,7 +249,7 @@ def test_similar_items_are_found(trained: tuple[Collection, dict[int, dict[str, 
     collection, rows_by_item = trained
     embeddings = item_index.load_item_embeddings(load_model(collection).path, 100)
     assert embeddings.items.tolist()[:300] == list(rows_by_item)
-    at = embeddings.points / np.linalg.norm(embeddings.points, axis=1, keepdims=True)
+    at = embeddings.vectors / np.linalg.norm(embeddings.vectors, axis=1, keepdims=True)
     near = item_index.find_similar_items(collection, 5, 7)
     assert 5 not in [near_item.item for near_item in near]
     expected = np.sort(at @ at[4])[::-1][1:8]
@@ -290,7 +290,7 @@ def test_item_embeddings_are_merged_by_item_and_content() -> None:
         item_index.ItemEmbeddings(np.array([2, 3]), np.array([5, 6], np.uint64), np.ones((2, 2), np.float32))
     )
     assert union.items.tolist() == [1, 2, 3]
-    assert union.points.tolist() == [[1, 0], [1, 1], [1, 1]]
+    assert union.vectors.tolist() == [[1, 0], [1, 1], [1, 1]]
     assert union.find(np.array([1, 3, 4]), np.array([7, 8, 9], np.uint64)).tolist() == [0, -1, -1]
     assert shorten_hash("f" * 32) == 2**64 - 1
 

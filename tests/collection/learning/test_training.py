@@ -238,7 +238,7 @@ def test_new_model_keeps_the_index_setting(
     monkeypatch.setattr("wsabie.search.label_index.MIN_VECTORS", 10)
     collection, _ = tagged
     train_collection_model(collection, **OPTIONS)
-    assert not list(collection.models.glob("*/points/index-*"))
+    assert not list(collection.models.glob("*/item_embeddings/index-*"))
     index_items(collection)
     train_collection_model(collection, full=True, **OPTIONS)
     points, *exact = load_search_index(load_model_in_use(collection).path)

@@ -123,7 +123,7 @@ def test_embeddings_saved_during_a_map_build_are_ignored(
 ) -> None:
     opened = load_model_in_use(trained_collection)
     points, load_index = load_item_embeddings(opened.path, opened.model.dim), item_map.load_search_index
-    fewer = points._replace(items=points.items[:40], hashes=points.hashes[:40], points=points.points[40:])
+    fewer = points._replace(items=points.items[:40], hashes=points.hashes[:40], vectors=points.vectors[40:])
 
     def then_saved(model: Path) -> Any:
         index = load_index(model)
@@ -134,7 +134,7 @@ def test_embeddings_saved_during_a_map_build_are_ignored(
     monkeypatch.setattr(item_map, "load_search_index", then_saved)
     built_map = item_map.build_map(trained_collection)
     assert len(built_map.items) == len(built_map.coordinates) == 40
-    assert (built_map.coordinates == item_map.compute_principal_components(fewer.points).project(fewer.points)).all()
+    assert (built_map.coordinates == item_map.compute_principal_components(fewer.vectors).project(fewer.vectors)).all()
     assert item_map.build_map(trained_collection) is built_map
 
 
@@ -197,7 +197,7 @@ def test_umap_is_saved_and_places_new_items(trained_collection: Collection, by_u
     assert (later.coordinates[:80] == built_map.coordinates).all()  # what was there stays
     opened = load_model_in_use(trained_collection)
     embeddings = load_item_embeddings(opened.path, opened.model.dim)
-    unit = embeddings.points / np.linalg.norm(embeddings.points, axis=1, keepdims=True)
+    unit = embeddings.vectors / np.linalg.norm(embeddings.vectors, axis=1, keepdims=True)
     nearest = np.argsort(-(unit[:80] @ unit[80]), kind="stable")[:3]
     assert new == 81
     np.testing.assert_allclose(later.coordinates[80], np.median(later.coordinates[nearest], axis=0), atol=1e-5)
@@ -268,12 +268,12 @@ def test_model_without_embeddings_has_no_map(trained_collection: Collection) -> 
     opened = load_model_in_use(trained_collection)
     points = load_item_embeddings(opened.path, opened.model.dim)
     save_item_embeddings(
-        opened.path, points._replace(items=points.items[:0], hashes=points.hashes[:0], points=points.points[:0])
+        opened.path, points._replace(items=points.items[:0], hashes=points.hashes[:0], vectors=points.vectors[:0])
     )
     built_map = item_map.build_map(trained_collection)
     assert len(built_map.items) == 0
     assert item_map.place_labels(trained_collection, built_map) == []
-    shutil.rmtree(opened.path / "points")
+    shutil.rmtree(opened.path / "item_embeddings")
     with pytest.raises(InputError, match="has seen no items yet"):
         item_map.build_map(trained_collection)
 

@@ -108,7 +108,7 @@ def test_index_status_depends_on_the_number_of_items(filled: Collection, monkeyp
     assert read_index_status(model, SENSIBLE).state == "none"
     index_items(filled)
     assert read_index_status(model, N).state == "ready"
-    for config in model.glob("points/index-*/config.json"):
+    for config in model.glob("item_embeddings/index-*/config.json"):
         config.write_text("{}")
     assert read_index_status(model, SENSIBLE).state == "none"
     monkeypatch.setattr(item_index, "find_spec", lambda _: None)
@@ -128,7 +128,7 @@ def test_index_finds_items(filled: Collection, monkeypatch: pytest.MonkeyPatch) 
         save_item_embeddings(filled.models / "m", ItemEmbeddings(*(part[n_removed:] for part in make_embeddings(1, N))))
         assert isinstance(used(filled), ApproximateIndex)
         for similarity in ("dot", "cosine"):
-            for query in make_embeddings(1, 5, seed=8).points:
+            for query in make_embeddings(1, 5, seed=8).vectors:
                 for options in ({}, {"exclude": range(100, 150)}):
                     expected = search_exactly(filled, query, similarity, k=4, **options)
                     with mock.patch.object(
@@ -151,9 +151,9 @@ def test_index_follows_new_changed_and_removed_items(filled: Collection, monkeyp
         connection.execute(update(tables.items).where(tables.items.c.id.in_(range(200, 220))).values(state="missing"))
     assert isinstance(used(filled), ApproximateIndex)
     for query in (
-        *make_embeddings(50, 30, seed=3).points[:5],
-        *make_embeddings(N + 1, 40, seed=4).points[:5],
-        *make_embeddings(1, N).points[198:203],
+        *make_embeddings(50, 30, seed=3).vectors[:5],
+        *make_embeddings(N + 1, 40, seed=4).vectors[:5],
+        *make_embeddings(1, N).vectors[198:203],
     ):
         matches = find_nearest_items(filled, [query])[0]
         assert matches == search_exactly(filled, query, "cosine")
@@ -163,7 +163,7 @@ def test_index_follows_new_changed_and_removed_items(filled: Collection, monkeyp
 def test_index_is_renewed_after_many_changes(filled: Collection) -> None:
     model = filled.models / "m"
     assert renew_indices(filled, model) == {}
-    assert not list(model.glob("points/index-*"))  # nobody asked for one
+    assert not list(model.glob("item_embeddings/index-*"))  # nobody asked for one
     index_items(filled)
     assert renew_indices(filled, model) == {}
     save_item_embeddings(model, make_embeddings(1, N).merge(make_embeddings(N + 1, 30, seed=4)))
@@ -179,7 +179,7 @@ def test_index_is_renewed_after_many_changes(filled: Collection) -> None:
 def test_incomplete_index_is_ignored_and_renewed(filled: Collection) -> None:
     """Its making was stopped between the similarities."""
     index_items(filled)
-    shutil.rmtree(filled.models / "m" / "points" / "index-cosine")
+    shutil.rmtree(filled.models / "m" / "item_embeddings" / "index-cosine")
     assert read_index_status(filled.models / "m", SENSIBLE).state == "none"
     assert list(renew_indices(filled, filled.models / "m")) == ["dot", "cosine"]
     assert read_index_status(filled.models / "m", SENSIBLE).state == "ready"
@@ -212,14 +212,14 @@ def test_few_items_get_no_index(filled: Collection) -> None:
 @pytest.mark.parametrize("damaged_part", ["codes", "config"])
 def test_damaged_index_is_ignored(filled: Collection, damaged_part: str, caplog: pytest.LogCaptureFixture) -> None:
     index_items(filled)
-    folder = filled.models / "m" / "points" / "index-cosine"
+    folder = filled.models / "m" / "item_embeddings" / "index-cosine"
     if damaged_part == "config":
         (folder / "config.json").write_text("{}")
     else:
         for file in (folder / "tensors").iterdir():
             file.write_bytes(file.read_bytes()[:-9] + b"123456789")
     with caplog.at_level(logging.WARNING, "wsabie"):
-        query = make_embeddings(1, 1, seed=8).points[0]
+        query = make_embeddings(1, 1, seed=8).vectors[0]
         assert find_nearest_items(filled, [query])[0] == search_exactly(filled, query, "cosine")
     assert "searched exactly" in caplog.text
     assert len(renew_indices(filled, filled.models / "m")) == 2

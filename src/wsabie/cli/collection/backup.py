@@ -44,7 +44,7 @@ def backup(options: BackupOptions) -> Report:
             raise InputError(f"cannot write {to}: there is no folder {to.parent}; make it, or mount its disk, first")
         options.check_outputs(("backup", to), inputs=collection.roots().values())
         if to is not None:
-            refuse_target(to, collection_file.read_state(collection.engine).identity)
+            refuse_target(to, collection_file.read_state(collection.engine).database_id)
         address, copy, command = collection_file.read_collection_file(collection.place).database, None, None
         if address is not None:
             command = format_dump_command(address, str(to or "collection.dump"))

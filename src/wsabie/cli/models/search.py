@@ -186,7 +186,7 @@ def _embed_items(options: SearchOptions, annotator: "Annotator", source: "Source
             stored = EmbeddingSet.load(folder)
             if stored.origin == origin:
                 return stored
-            print_note(f"{folder} holds points of another model or collection; they are made again")
+            print_note(f"{folder} holds embeddings of another model or collection; they are made again")
     inputs.refuse_misfit(annotator, options.model, source)
     embeddings = EmbeddingSet.of(annotator, source, origin=origin, **options.resources(rejects=rejects))
     fact = f"nothing in {options.within[0]} can be read"

@@ -162,7 +162,7 @@ def upgrade_schema(engine: Engine) -> None:
             command.upgrade(config, "head")
         else:
             metadata.create_all(connection)
-            connection.execute(insert(identity).values(catalogue=secrets.token_hex(16)))
+            connection.execute(insert(identity).values(database_id=secrets.token_hex(16)))
             command.stamp(config, "head")
 
 

@@ -44,7 +44,7 @@ def _make_score_table(name: str, *parts: SchemaItem) -> sa.Table:
     return sa.Table(name, metadata, model, item, *parts, sqlite_with_rowid=False)
 
 
-identity = _make_table("identity", sa.Column("catalogue", sa.String(32), nullable=False))
+identity = _make_table("identity", sa.Column("database_id", sa.String(32), nullable=False))
 """Identity of the database in one row, random hex digits, which copies and backups share."""
 
 roots = _make_table(

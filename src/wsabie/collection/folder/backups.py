@@ -167,14 +167,13 @@ def check_backup(path: Path, refusal: str) -> collection_file.DatabaseState:
         raise InputError(f"{refusal} ({reason[1] if reason else error})") from error
 
 
-def refuse_target(path: Path, identity: str) -> None:
+def refuse_target(path: Path, database_id: str) -> None:
     """Refuse a target file that is not an older backup of the same database.
 
     Parameters
     ----------
     path : Path
-    identity : str
-        Identity of the database.
+    database_id : str
 
     Raises
     ------
@@ -189,7 +188,8 @@ def refuse_target(path: Path, identity: str) -> None:
             raise InputError(f"{refusal}: {log.name} beside it holds changes of what was there; give another name")
         if not path.exists():
             return
-    if check_backup(path, f"{refusal}: it is not a backup of a collection and would be lost").identity != identity:
+    backup = check_backup(path, f"{refusal}: it is not a backup of a collection and would be lost")
+    if backup.database_id != database_id:
         raise InputError(f"{refusal}: it holds another database and would be lost; give another name, or move it away")
 
 
@@ -282,7 +282,7 @@ def restore_backup(folder: Path, source: Path | None = None, *, by: str, accept:
     place, record = folder.resolve() / collection_file.PLACE, read_record(folder)
     collection_file.refuse_read_only(folder)
     path, state = _choose_backup(place, source)
-    if state.identity and record.catalogue not in (None, state.identity) and not accept:
+    if state.database_id and record.database_id not in (None, state.database_id) and not accept:
         raise InputError(f"{path} is a backup of another collection; choose another, or accept it: `accept`")
     with collection_file.lock_database(place):
         database_path = place / collection_file.DATABASE_FILE
@@ -291,8 +291,8 @@ def restore_backup(folder: Path, source: Path | None = None, *, by: str, accept:
         with atomic_files.replace_file(database_path) as draft:
             message = f"restored the backup {path.name}, which ends at entry {state.journal}"
             new = _prepare_database(path, draft, last, by, message)
-            if new.identity != record.catalogue:  # both databases are accepted until the new one is in place
-                collection_file.write_collection_file(place, replace(record, catalogue=None))
+            if new.database_id != record.database_id:  # both databases are accepted until the new one is in place
+                collection_file.write_collection_file(place, replace(record, database_id=None))
             _close_logs(database_path)
         collection_file.record_state(place, new)
         _keep_restored(place, database_path)
@@ -320,7 +320,7 @@ def accept_database(folder: Path, *, by: str) -> RestoreResult:
         old = collection_file.read_state(engine)
         last = max(record.journal, old.journal)
         new = _add_line(engine, last, by, f"accepted the database, which ended at entry {old.journal}")
-        collection_file.write_collection_file(place, replace(record, catalogue=new.identity, journal=new.journal))
+        collection_file.write_collection_file(place, replace(record, database_id=new.database_id, journal=new.journal))
     return RestoreResult(str(address), old.journal, last - old.journal, None)
 
 

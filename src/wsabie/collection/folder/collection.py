@@ -118,7 +118,7 @@ def _open_to_write(folder: Path) -> None:
 
 def _refuse_other(engine: Engine, state: DatabaseState, folder: Path, record: CollectionFile) -> None:
     """Refuse another database than the recorded one, or an older state of it."""
-    if record.catalogue not in (None, state.identity):
+    if record.database_id not in (None, state.database_id):
         fault = "is another database than the one that was there"
     elif state.journal < record.journal:
         fault = f"ends at entry {state.journal} of its journal, and the one that was there had {record.journal}"
@@ -246,7 +246,7 @@ def create_collection(folder: Path, database: str | None = None) -> Collection:
         with lock_folder(data_folder, wait=True):
             if not is_collection(folder):  # last: this makes it a collection
                 state = read_state(collection.engine)
-                write_collection_file(data_folder, CollectionFile(1, database, state.identity, state.journal))
+                write_collection_file(data_folder, CollectionFile(1, database, state.database_id, state.journal))
     except BaseException:
         collection.close()
         raise

@@ -1,6 +1,6 @@
 """The file that makes a folder a collection: address, identity and last known state of its database.
 
-    FOLDER/.wsabie/collection.json   {"schema": 1, "database": null or an address, "catalogue": ..., "journal": ...}
+    FOLDER/.wsabie/collection.json   {"schema": 1, "database": null or an address, "database_id": ..., "journal": ...}
 
 `journal` is the id of the last journal entry when a writing command ended or a backup was made. It only grows. A
 database that ends before it is an older or a new one, and is refused until somebody accepts it.
@@ -41,7 +41,7 @@ class CollectionFile:
     schema : int
     database : str or None
         Address of the database; None: SQLite beside this file.
-    catalogue : str or None
+    database_id : str or None
         Identity of the database; None: unknown.
     journal : int
         The database has at least this many journal entries.
@@ -49,14 +49,14 @@ class CollectionFile:
 
     schema: Literal[1]
     database: str | None
-    catalogue: str | None = None
+    database_id: str | None = None
     journal: Count = 0
 
 
 class DatabaseState(NamedTuple):
     """Identity of a database, and the id of its last journal entry (0 before the first)."""
 
-    identity: str
+    database_id: str
     journal: int
 
 
@@ -88,7 +88,7 @@ def read_state(engine: Engine) -> DatabaseState:
         The database has no valid identity.
     """
     with begin_read(engine) as connection:
-        names: list[object] = list(connection.scalars(select(tables.identity.c.catalogue)))
+        names: list[object] = list(connection.scalars(select(tables.identity.c.database_id)))
         journal = read_last_entry(connection)
     if len(names) != 1 or not isinstance(names[0], str):
         raise make_damage_error(engine, f"identity: {len(names)} rows")
@@ -98,13 +98,13 @@ def read_state(engine: Engine) -> DatabaseState:
 def record_state(place: Path, state: DatabaseState) -> None:
     """Record the state of the database; an entry that another process recorded is never lowered."""
     record = read_collection_file(place)
-    if record.catalogue == state.identity and record.journal >= state.journal:
+    if record.database_id == state.database_id and record.journal >= state.journal:
         return
     with lock_folder(place, wait=True):
         record = read_collection_file(place)
-        if record.catalogue in (None, state.identity):
+        if record.database_id in (None, state.database_id):
             journal = max(record.journal, state.journal)
-            write_collection_file(place, replace(record, catalogue=state.identity, journal=journal))
+            write_collection_file(place, replace(record, database_id=state.database_id, journal=journal))
 
 
 def share_database(place: Path) -> AbstractContextManager[None]:

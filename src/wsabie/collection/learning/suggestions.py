@@ -219,8 +219,8 @@ def infer_suggestions(collection: Collection, loaded_model: LoadedModel, options
 
     A killed run continues where it stopped.
     """
-    points = item_index.load_item_embeddings(loaded_model.path, loaded_model.model.dim)
-    item_ids, hashes = _find_new_items(collection, loaded_model.id, points, options.again)
+    embeddings = item_index.load_item_embeddings(loaded_model.path, loaded_model.model.dim)
+    item_ids, hashes = _find_new_items(collection, loaded_model.id, embeddings, options.again)
     if not len(item_ids):
         return InferenceResult(0, 0, 0, 0)
     store = feature_store.open_feature_store(collection, loaded_model.extractor)
@@ -228,7 +228,7 @@ def infer_suggestions(collection: Collection, loaded_model: LoadedModel, options
     assign_bursts(collection, store, is_final=not loaded_model.is_zero_shot)
     with begin_read(collection.engine) as connection:
         ranker = LabelRanker(loaded_model, loaded_model.read_current_labels(connection))
-    embeddings: list[item_index.ItemEmbeddings] = []
+    updates: list[item_index.ItemEmbeddings] = []
     written = 0
     with options.resources.progress.stage("suggesting", len(item_ids), "items") as stage:
         for lo in range(0, len(item_ids), _BLOCK):
@@ -237,14 +237,14 @@ def infer_suggestions(collection: Collection, loaded_model: LoadedModel, options
             if has_features.any():
                 short_hashes = [*map(item_index.shorten_hash, compress(block_hashes, has_features))]
                 columns = block[has_features], np.array(short_hashes, np.uint64), loaded_model.model.transform(X)
-                block_points = item_index.ItemEmbeddings(*columns)
-                written += _store_results(collection, ranker, block_points, options)
-                embeddings.append(block_points)
+                block_embeddings = item_index.ItemEmbeddings(*columns)
+                written += _store_results(collection, ranker, block_embeddings, options)
+                updates.append(block_embeddings)
             stage.advance(len(block))
-    if embeddings:
-        new_points = item_index.ItemEmbeddings(*(np.concatenate(column) for column in zip(*embeddings, strict=True)))
-        item_index.save_item_embeddings(loaded_model.path, points.merge(new_points))
-    n_items = sum(len(block_points.items) for block_points in embeddings)
+    if updates:
+        new = item_index.ItemEmbeddings(*(np.concatenate(column) for column in zip(*updates, strict=True)))
+        item_index.save_item_embeddings(loaded_model.path, embeddings.merge(new))
+    n_items = sum(len(block.items) for block in updates)
     return InferenceResult(n_items, written, len(missing.unreadable), len(missing.changed))
 
 
@@ -314,7 +314,7 @@ def count_pending(connection: Connection, model: int, min_probability: float = 0
 
 
 def _find_new_items(
-    collection: Collection, model: int, points: item_index.ItemEmbeddings, again: bool
+    collection: Collection, model: int, embeddings: item_index.ItemEmbeddings, again: bool
 ) -> tuple[Int64, list[str]]:
     """Return ids and content hashes of the items that the model has not processed."""
     v = item_scores.c
@@ -325,17 +325,17 @@ def _find_new_items(
         rows = connection.execution_options(yield_per=10 * _BLOCK).execute(query.order_by(items.c.id))
         for part in rows.partitions():
             ids, hashes = [row[0] for row in part], [item_index.shorten_hash(row[1]) for row in part]
-            positions = points.find(np.array(ids, np.int64), np.array(hashes, np.uint64))
+            positions = embeddings.find(np.array(ids, np.int64), np.array(hashes, np.uint64))
             candidates = zip(part, positions, strict=True)
             new += [(row[0], row[1]) for row, position in candidates if again or position < 0 or not row[2]]
     return np.array([item_id for item_id, _ in new], np.int64), [content for _, content in new]
 
 
 def _store_results(
-    collection: Collection, ranker: LabelRanker, points: item_index.ItemEmbeddings, options: InferenceOptions
+    collection: Collection, ranker: LabelRanker, embeddings: item_index.ItemEmbeddings, options: InferenceOptions
 ) -> int:
     """Rank the labels of some items and store them; return the number of suggestions."""
-    loaded_model, item_ids = ranker.loaded_model, points.items.tolist()
+    loaded_model, item_ids = ranker.loaded_model, embeddings.items.tolist()
     model = loaded_model.id
     row_of = {item_id: row for row, item_id in enumerate(item_ids)}
     a = annotations.c
@@ -343,18 +343,18 @@ def _store_results(
     with begin_read(collection.engine) as connection:
         annotation_pairs = [(row_of[item], label) for item, label in select_in(connection, query, a.item_id, item_ids)]
     exclude = ranker.exclude_pairs(annotation_pairs, len(item_ids)) if annotation_pairs else None
-    top = ranker.top(points.points, options.k, exclude, options.resources.threads)
+    top = ranker.top(embeddings.vectors, options.k, exclude, options.resources.threads)
     is_listed = (top.labels >= 0) & (top.probabilities >= options.floor)
     score_rows = _to_rows(
         model_id=np.full(len(item_ids), model),
-        item_id=points.items,
+        item_id=embeddings.items,
         best_probability=top.probabilities[:, 0],
         uncertainty=np.minimum(top.probabilities, 1 - top.probabilities).max(axis=1),
         best_precision=_compute_best_precisions(loaded_model, top, is_listed),
     )
     suggestion_rows = _to_rows(
         model_id=np.full(is_listed.sum(), model),
-        item_id=points.items[np.nonzero(is_listed)[0]],
+        item_id=embeddings.items[np.nonzero(is_listed)[0]],
         label_id=top.labels[is_listed],
         score=top.scores[is_listed],
         probability=top.probabilities[is_listed],

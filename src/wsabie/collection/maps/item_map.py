@@ -2,7 +2,7 @@
 
 Principal components are computed on request. UMAP takes minutes; a job computes it and stores it with the model:
 
-models/FOLDER/map/   tensors "items" (ids), "hashes" (of their content) and "points" (n, 2) float32
+models/FOLDER/map/   tensors "items" (ids), "hashes" (of their content) and "vectors" (n, 2) float32
 
 Later items are placed beside their nearest neighbours until the next UMAP.
 
@@ -250,7 +250,7 @@ def load_embedding_snapshot(model: Path) -> tuple[SearchIndex, str]:
     InputError
         The model has no embeddings yet.
     """
-    return _load_consistent(model / "points", lambda: load_search_index(model))
+    return _load_consistent(model / "item_embeddings", lambda: load_search_index(model))
 
 
 def list_projections(collection: Collection) -> list[ProjectionStatus]:
@@ -262,11 +262,11 @@ def list_projections(collection: Collection) -> list[ProjectionStatus]:
         There is no model, or it was not applied yet.
     """
     model = load_model_in_use(collection).path
-    points, projection = load_embedding_snapshot(model)[0].embeddings, _load_projection(model)
+    embeddings, projection = load_embedding_snapshot(model)[0].embeddings, _load_projection(model)
     pca = ProjectionStatus("pca", "ready", 0, None)
     if projection is None:
         return [pca, ProjectionStatus("umap", "none" if has_umap() else "not installed", 0, None)]
-    new_items = int((projection.embeddings.find(points.items, points.hashes) < 0).sum())
+    new_items = int((projection.embeddings.find(embeddings.items, embeddings.hashes) < 0).sum())
     return [pca, ProjectionStatus("umap", "stale" if new_items else "ready", new_items, projection.created)]
 
 
@@ -280,13 +280,13 @@ def compute_projection(collection: Collection, *, progress: Progress = SILENT) -
     """
     model = load_model_in_use(collection).path
     embeddings = load_embedding_snapshot(model)[0].embeddings
-    points = embeddings.points
+    points = embeddings.vectors
     with progress.stage("drawing the map", None, "items") as bar:
         coordinates = compute_umap(points, compute_principal_components(points).project(points))
         bar.advance(len(coordinates))
     require(model.is_dir(), "the model was removed while its map was made; make that of the model in use")
     config = {"method": "umap", "created": format_current_time()}
-    tensors = embeddings._replace(points=coordinates)._asdict()
+    tensors = embeddings._replace(vectors=coordinates)._asdict()
     save_model_folder(model / "map", ModelState(_KIND, config, tensors))
     return list_projections(collection)[1]
 
@@ -317,7 +317,7 @@ _maps, _projections = FileCache[Map](_MAX_CACHED_MAPS), FileCache[tuple[Float32,
 
 
 class _StoredProjection(NamedTuple):
-    """Stored projection: item ids with 2-D coordinates as `points`, and the time when it was made."""
+    """Stored projection: item ids with 2-D coordinates as `vectors`, and the time when it was made."""
 
     embeddings: ItemEmbeddings
     created: str
@@ -332,7 +332,7 @@ def _project_points(index: SearchIndex, projection: _StoredProjection | None) ->
     positions = projection.embeddings.find(ids, hashes)
     is_projected = positions >= 0
     coordinates = np.zeros((len(ids), 2), np.float32)
-    coordinates[is_projected] = projection.embeddings.points[positions[is_projected]]
+    coordinates[is_projected] = projection.embeddings.vectors[positions[is_projected]]
     new_points = np.flatnonzero(~is_projected)
     if len(new_points) and is_projected.any():
         k = min(_N_NEIGHBOURS, int(is_projected.sum()))
@@ -419,12 +419,12 @@ def _find_best_items(item_map: Map, label_ids: list[int], columns: Int64) -> Int
     with _making:
         missing = [label for label in label_ids if label not in cache]
         if missing:
-            points, dot, _ = item_map.search_index
+            embeddings, dot, _ = item_map.search_index
             vectors = item_map.loaded_model.model.label_vectors
             queries = np.stack([vectors[np.flatnonzero(columns == label)].mean(axis=0) for label in missing])
-            candidates = np.flatnonzero(np.isin(points.items, item_map.items))
+            candidates = np.flatnonzero(np.isin(embeddings.items, item_map.items))
             best = dot.top_k(queries, min(_N_BEST_ITEMS, len(candidates)), candidates=candidates)[0]
-            cache.update(zip(missing, np.searchsorted(item_map.items, points.items[best]), strict=True))
+            cache.update(zip(missing, np.searchsorted(item_map.items, embeddings.items[best]), strict=True))
         return np.stack([cache[label] for label in label_ids])
 
 

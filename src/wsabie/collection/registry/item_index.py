@@ -1,7 +1,7 @@
 """Embeddings of items in a model's space, and searches by them, exact or by approximate indices.
 
-models/FOLDER/points/   tensors "items" (ids), "hashes" (of their content) and "points" (n, dim) float32
-models/FOLDER/points/index-SIMILARITY/   the codes, and the "items" and "hashes" of their points
+models/FOLDER/item_embeddings/   tensors "items" (ids), "hashes" (of their content) and "vectors" (n, dim) float32
+models/FOLDER/item_embeddings/index-SIMILARITY/   the codes, and the "items" and "hashes" of their points
 
 Items that came after the index are scored exactly, and items that are gone are skipped. `apply` rebuilds the index when
 these are more than a fiftieth of all.
@@ -49,11 +49,11 @@ _item_index_cache = FileCache[ExactIndex | ApproximateIndex](4)
 
 
 class ItemEmbeddings(NamedTuple):
-    """Item ids, ascending; `hashes`, 64-bit hashes of the contents; and `points`, the embeddings."""
+    """Item ids, ascending; `hashes`, 64-bit hashes of the contents; and `vectors`, the embeddings."""
 
     items: Int64  # (n,)
     hashes: UInt64  # (n,)
-    points: Float32  # (n, dim)
+    vectors: Float32  # (n, dim)
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Array], dim: int) -> "ItemEmbeddings":
@@ -67,7 +67,7 @@ class ItemEmbeddings(NamedTuple):
         embeddings = cls(*(tensors[name] for name in cls._fields))
         n = len(embeddings.items)
         if [tensor.shape for tensor in embeddings] != [(n,), (n,), (n, dim)]:
-            raise ModelFolderError("the points of items have another shape than the model")
+            raise ModelFolderError("the embeddings of items have another shape than the model")
         return embeddings
 
     def find(self, item_ids: Int64, hashes: UInt64) -> Int64:
@@ -83,7 +83,7 @@ class ItemEmbeddings(NamedTuple):
         item_ids = np.concatenate([self.items[is_kept], updates.items])
         order = np.argsort(item_ids)
         hashes = np.concatenate([self.hashes[is_kept], updates.hashes])[order]
-        return ItemEmbeddings(item_ids[order], hashes, np.concatenate([self.points[is_kept], updates.points])[order])
+        return ItemEmbeddings(item_ids[order], hashes, np.concatenate([self.vectors[is_kept], updates.vectors])[order])
 
 
 class SearchIndex(NamedTuple):
@@ -108,14 +108,14 @@ def shorten_hash(content: str) -> int:
 def load_item_embeddings(model: Path, dim: int) -> ItemEmbeddings:
     """Return the stored embeddings of a model; empty if there are none."""
     try:
-        return ItemEmbeddings.from_tensors(open_model_folder(model / "points", verify=False).tensors, dim)
+        return ItemEmbeddings.from_tensors(open_model_folder(model / "item_embeddings", verify=False).tensors, dim)
     except (ModelFolderError, KeyError):
         return ItemEmbeddings(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty((0, dim), np.float32))
 
 
-def save_item_embeddings(model: Path, points: ItemEmbeddings) -> None:
+def save_item_embeddings(model: Path, embeddings: ItemEmbeddings) -> None:
     """Save the embeddings of a model atomically."""
-    save_model_folder(model / "points", ModelState(_KIND, {}, points._asdict()))
+    save_model_folder(model / "item_embeddings", ModelState(_KIND, {}, embeddings._asdict()))
 
 
 def load_search_index(model: Path) -> SearchIndex:
@@ -126,7 +126,7 @@ def load_search_index(model: Path) -> SearchIndex:
     InputError
         It has processed no items yet.
     """
-    if not (stamp := read_stamp(model / "points/config.json")):
+    if not (stamp := read_stamp(model / "item_embeddings/config.json")):
         raise InputError("the model in use has seen no items yet; run: `collection.apply()`")
     return _index_cache.get((model, stamp), lambda: _build_search_index(model))
 
@@ -136,10 +136,10 @@ _index_cache = FileCache[SearchIndex](2)
 
 
 def _build_search_index(model: Path) -> SearchIndex:
-    tensors = open_model_folder(model / "points", verify=False).tensors
+    tensors = open_model_folder(model / "item_embeddings", verify=False).tensors
     embeddings = ItemEmbeddings(*(tensors[name] for name in ItemEmbeddings._fields))
-    points = embeddings.points
-    return SearchIndex(embeddings, ExactIndex(points), ExactIndex(points, similarity="cosine"))
+    dot, cosine = ExactIndex(embeddings.vectors), ExactIndex(embeddings.vectors, similarity="cosine")
+    return SearchIndex(embeddings, dot, cosine)
 
 
 class ItemNeighbour(NamedTuple):
@@ -201,17 +201,17 @@ def find_nearest_items(
         There is no model, or it was not applied yet.
     """
     folder, _ = find_model_folder(collection, model)
-    points, dot, cosine = load_search_index(folder)
-    index = load_item_index(folder, points, dot if similarity == "dot" else cosine)
-    n_candidates = len(points.items)
-    excluded = np.flatnonzero(np.isin(points.items, np.fromiter(exclude, np.int64)))
+    embeddings, dot, cosine = load_search_index(folder)
+    index = load_item_index(folder, embeddings, dot if similarity == "dot" else cosine)
+    n_candidates = len(embeddings.items)
+    excluded = np.flatnonzero(np.isin(embeddings.items, np.fromiter(exclude, np.int64)))
     n_requested = min(k + _SPARE, n_candidates)
     table, results = np.asarray(queries, np.float32), [list[ItemNeighbour]() for _ in queries]
     pending = list(range(len(results)))  # queries with fewer than k results so far
     while n_candidates and pending:
-        exclusion = _repeat_exclusion(excluded, len(pending), len(points.items)) if len(excluded) else None
+        exclusion = _repeat_exclusion(excluded, len(pending), len(embeddings.items)) if len(excluded) else None
         ids, scores = index.top_k(table[pending], n_requested, exclude=exclusion)
-        item_ids = np.where(ids >= 0, points.items[ids], -1)
+        item_ids = np.where(ids >= 0, embeddings.items[ids], -1)
         with begin_read(collection.engine) as connection:
             blocks = iterate_chunks(np.unique(item_ids[ids >= 0]).tolist(), 500)
             rows = [connection.scalars(_PRESENT, {"item_ids": block}).all() for block in blocks]
@@ -235,11 +235,11 @@ def find_similar_items(collection: Collection, item: int, k: int = 20) -> list[I
         As `find_nearest_items`; or the model has not processed the item.
     """
     folder, model = find_model_folder(collection, None)
-    points = load_search_index(folder).embeddings
-    position = int(np.searchsorted(points.items, item))
-    if position == len(points.items) or points.items[position] != item:
+    embeddings = load_search_index(folder).embeddings
+    position = int(np.searchsorted(embeddings.items, item))
+    if position == len(embeddings.items) or embeddings.items[position] != item:
         raise InputError(f"the model has not seen item {item} yet; run: {format_step('apply', collection.folder)}")
-    return find_nearest_items(collection, [points.points[position]], k, exclude=(item,), model=model)[0]
+    return find_nearest_items(collection, [embeddings.vectors[position]], k, exclude=(item,), model=model)[0]
 
 
 def _repeat_exclusion(positions: Int64, n_queries: int, n_items: int) -> Matrix:
@@ -282,7 +282,7 @@ def index_items(
 
 def renew_indices(collection: Collection, model: Path, progress: Progress = SILENT) -> dict[str, JsonObject]:
     """Rebuild the indices of a model if much has changed, or if only earlier models have some."""
-    if not any(collection.models.glob("*/points/index-*/config.json")):
+    if not any(collection.models.glob("*/item_embeddings/index-*/config.json")):
         return {}
     try:
         search_index = load_search_index(model)
@@ -300,27 +300,27 @@ def renew_indices(collection: Collection, model: Path, progress: Progress = SILE
         return {}
 
 
-def _is_current(state: ModelState, points: ItemEmbeddings) -> bool:
+def _is_current(state: ModelState, embeddings: ItemEmbeddings) -> bool:
     """Return True if few points have no code and few codes no point."""
-    positions = _map_positions(state, points)
+    positions = _map_positions(state, embeddings)
     if positions is None:
         return False
     n_shared = int((positions >= 0).sum())
-    return all(n - n_shared <= CHANGED * n for n in (len(points.items), len(positions)))
+    return all(n - n_shared <= CHANGED * n for n in (len(embeddings.items), len(positions)))
 
 
-def load_item_index(model: Path, points: ItemEmbeddings, exact: ExactIndex) -> ExactIndex | ApproximateIndex:
+def load_item_index(model: Path, embeddings: ItemEmbeddings, exact: ExactIndex) -> ExactIndex | ApproximateIndex:
     """Return the approximate index if one exists and fits, else the exact one."""
     config = _index_folder(model, exact.similarity) / "config.json"
     if not (stamp := read_stamp(config)):
         return exact
     # The cached value holds the exact index, so its id cannot be reused meanwhile.
-    return _item_index_cache.get((config, stamp, id(exact)), lambda: _open(model, points, exact))
+    return _item_index_cache.get((config, stamp, id(exact)), lambda: _open(model, embeddings, exact))
 
 
-def _open(model: Path, points: ItemEmbeddings, exact: ExactIndex) -> ExactIndex | ApproximateIndex:
+def _open(model: Path, embeddings: ItemEmbeddings, exact: ExactIndex) -> ExactIndex | ApproximateIndex:
     state = _load_state(model, exact.similarity)
-    positions = None if state is None else _map_positions(state, points)
+    positions = None if state is None else _map_positions(state, embeddings)
     if state is None or positions is None:
         return exact
     try:
@@ -335,8 +335,8 @@ def _open(model: Path, points: ItemEmbeddings, exact: ExactIndex) -> ExactIndex 
 def _build_indices(
     model: Path, search_index: SearchIndex, kind: CodesKind, recall: float, progress: Progress
 ) -> dict[str, JsonObject]:
-    points, *exact_indices = search_index
-    item_tensors, reports = {"items": points.items, "hashes": points.hashes}, {}
+    embeddings, *exact_indices = search_index
+    item_tensors, reports = {"items": embeddings.items, "hashes": embeddings.hashes}, {}
     with progress.stage("indexing", len(_SIMILARITIES), "indices") as bar:
         for similarity, exact in zip(_SIMILARITIES, exact_indices, strict=True):
             index = ApproximateIndex.build(exact, kind=kind, recall=recall)
@@ -348,7 +348,7 @@ def _build_indices(
 
 
 def _index_folder(model: Path, similarity: str) -> Path:
-    return model / "points" / f"index-{similarity}"
+    return model / "item_embeddings" / f"index-{similarity}"
 
 
 def _load_state(model: Path, similarity: str, *, verify: bool = True) -> ModelState | None:
@@ -362,9 +362,9 @@ def _load_state(model: Path, similarity: str, *, verify: bool = True) -> ModelSt
         return None
 
 
-def _map_positions(state: ModelState, points: ItemEmbeddings) -> Int64 | None:
+def _map_positions(state: ModelState, embeddings: ItemEmbeddings) -> Int64 | None:
     """Return the current position of each coded point, -1 if it is gone or changed; None if unknown."""
     items, hashes = state.tensors.get("items"), state.tensors.get("hashes")
-    if items is None or hashes is None or items.ndim != 1 or items.shape != hashes.shape or not len(points.items):
+    if items is None or hashes is None or items.ndim != 1 or items.shape != hashes.shape or not len(embeddings.items):
         return None
-    return points.find(items, hashes)
+    return embeddings.find(items, hashes)
