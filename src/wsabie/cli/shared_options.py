@@ -15,7 +15,7 @@ from wsabie.cli.framework import Options, Scope, Settings, list_stated, option
 from wsabie.cli.inputs import open_data
 from wsabie.cli.output import TerminalProgress, print_note, show_json
 from wsabie.core.errors import InputError
-from wsabie.core.execution import Executor, ProcessExecutor, SerialExecutor
+from wsabie.core.execution import DEVICE_VARIABLE, Executor, ProcessExecutor, SerialExecutor
 from wsabie.core.json_conversion import convert_records
 from wsabie.core.machine import MAX_THREADS, resolve_threads
 from wsabie.features.extractor_names import list_extractor_names
@@ -176,10 +176,20 @@ class DataOptions(RejectOptions):
         return open_data(path, rejects, *selection, data_format=self.data_format, **reading)
 
 
+def _set_device(device: str | None) -> str | None:
+    """Let the image encoders of this process, and of those that it starts, run on a device."""
+    if device is not None:
+        os.environ[DEVICE_VARIABLE] = device
+    return device
+
+
 class ThreadOptions(Options, panel="Machine"):
     """Options of commands that use several cores."""
 
     threads: int | None = option("Threads (default: all cores).", min=1, max=MAX_THREADS)
+    device: str | None = option(
+        "Device of image encoders, such as cuda (default: cpu).", callback=_set_device, metavar="NAME"
+    )
 
     def make_executor(self, *paths: Path | None) -> Executor:
         """Make the executor of the work; all nodes of a cluster have to see the paths."""

@@ -55,6 +55,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Shared = TypeVar("Shared")
 
+DEVICE_VARIABLE = "WSABIE_DEVICE"
+"""Environment variable with the device of image encoders, which processes inherit; unset: cpu."""
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _log = logging.getLogger("wsabie")
 _shared: Any = None  # in a worker: what its pool gave to all items

@@ -91,3 +91,18 @@ def test_collection_switches_to_the_network_and_keeps_it(cli, pictures, tmp_path
     assert cli("collection", "train", photos, "--from-scratch", *quick).json["facts"]["features"] == "lite0"
     models = cli("collection", "models", photos, "1", "2", "--compare", "--json")
     assert [model["features"] for model in models.json["models"]] == ["colour", "lite0"]
+
+
+def test_device_of_the_runtime_is_chosen_by_name(cli, pictures, tmp_path, monkeypatch):
+    monkeypatch.setenv("WSABIE_DEVICE", "")  # restored afterwards
+    extract = ("features", "images", pictures, "--features", "lite0", "--threads", 1, "--out")
+    files = [tmp_path / name for name in ("default.parquet", "cpu.parquet")]
+    for words in ((*extract, files[0]), (*extract, files[1], "--device", "cpu")):
+        result = cli(*words)
+        assert result.code == 0, result.err
+    rows, others = (open_source(file) for file in files)
+    np.testing.assert_array_equal(rows.X, others.X)
+    assert rows.extractor_fingerprint == others.extractor_fingerprint
+    refused = cli(*extract, tmp_path / "no.parquet", "--device", "warp")
+    message = "no provider of the device 'warp'; it has cpu; choose one of them, or install another build, such as"
+    assert (refused.code, message in refused.err.replace("\n", " ").replace("azure, ", "")) == (1, True), refused.err

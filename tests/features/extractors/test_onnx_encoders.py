@@ -292,3 +292,45 @@ def test_missing_runtime_error_names_the_install_command(encoder_file, monkeypat
     onnx_network.try_network.cache_clear()
     with pytest.raises(InputError, match=r"pip install 'wsabie\[onnx\]'"):
         OnnxEncoder(encoder_file).prepare()
+
+
+# ---- on another device
+
+
+def test_rows_of_the_cpu_are_the_default(encoder_file, monkeypatch):
+    pixels = np.random.default_rng(1).integers(0, 256, (32, 32, 3))
+    rows = []
+    for device in ("", "cpu"):
+        monkeypatch.setenv("WSABIE_DEVICE", device)
+        onnx_network.open_network.cache_clear()
+        rows.append(encode_pixels(OnnxEncoder(encoder_file), pixels))
+    np.testing.assert_array_equal(*rows)
+
+
+@pytest.mark.parametrize("has_driver", [True, False])
+def test_device_comes_before_the_cpu(encoder_file, monkeypatch, has_driver):
+    import onnxruntime
+
+    providers = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    requested = []
+
+    class Session(onnxruntime.InferenceSession):
+        def __init__(self, content, options, providers):
+            requested.append(providers)
+            super().__init__(content, options, providers=providers[-1:])
+
+        def get_providers(self):
+            return providers if has_driver else providers[-1:]
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["TensorrtExecutionProvider", *providers])
+    monkeypatch.setenv("WSABIE_DEVICE", "cuda")
+    onnx_network.open_network.cache_clear()
+    encoder = OnnxEncoder(encoder_file)
+    if has_driver:
+        assert encode_pixels(encoder, np.zeros((32, 32, 3))).shape == (WIDTH,)
+    else:
+        with pytest.raises(InputError, match="has CUDAExecutionProvider, but cannot use it here; install its driver"):
+            encode_pixels(encoder, np.zeros((32, 32, 3)))
+    onnx_network.open_network.cache_clear()
+    assert requested == [providers]

@@ -1,9 +1,9 @@
 """Networks in ONNX files, run by ONNX Runtime on pictures, first in a process of its own.
 
 Operators that are not part of ONNX Runtime, and weights in files of their own, are never loaded. A process tries a file
-once on one picture and passes the result to its workers. The trial bounds time and memory: it runs `python -m
-wsabie.features.encoders.onnx_network REQUEST` (JSON), which reads the file from standard input, checks it, and answers
-with a line of JSON.
+once on one picture, on the CPU, and passes the result to its workers. The trial bounds time and memory: it runs
+`python -m wsabie.features.encoders.onnx_network REQUEST` (JSON), which reads the file from standard input, checks it,
+and answers with a line of JSON.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ from PIL import Image
 
 from wsabie.core.arrays import Array, Float32, UInt8
 from wsabie.core.errors import InputError, UnreadableItemError, require
+from wsabie.core.execution import DEVICE_VARIABLE
 from wsabie.core.input_limits import make_limit_error, read_limits
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.memory_budget import ITEM_MEMORY
@@ -52,6 +53,7 @@ _TYPES: dict[str, type[np.generic]] = {
     "tensor(float16)": np.float16,
     "tensor(uint8)": np.uint8,
 }
+_CPU = "cpu"
 _FATAL = 4  # the runtime's own log
 
 
@@ -137,13 +139,13 @@ class OnnxNetwork:
     """
 
     def __init__(self, model: OnnxContent, side: int | None, output: str | None, pooling: Pooling = "mean") -> None:
-        self._session = open_session(model)
-        self.input = _read_input(self._session.get_inputs(), side)
-        names = [node.name for node in self._session.get_outputs()]
+        self.session = open_session(model)
+        self.input = _read_input(self.session.get_inputs(), side)
+        names = [node.name for node in self.session.get_outputs()]
         if output is not None and output not in names:
             raise InputError(f"the ONNX model has no output {output!r}; choose from {', '.join(names[:20])}")
-        self._output = output or names[0]
-        self._pooling = pooling
+        self.output = output or names[0]
+        self.pooling = pooling
 
     def features(self, pixels: UInt8, mean: Float32, deviation: Float32, trial: "TrialCost | None" = None) -> Float32:
         """Compute the features of a picture, (n_features,).
@@ -184,12 +186,12 @@ class OnnxNetwork:
         image = image if expected.channels_last else image.transpose(2, 0, 1)
         batch = np.ascontiguousarray(np.repeat(image[None], expected.batch, axis=0))
         try:
-            (values,) = self._session.run([self._output], {expected.name: batch})
+            (values,) = self.session.run([self.output], {expected.name: batch})
         except Exception as error:  # the runtime raises classes of its own
             raise InputError(
                 f"the ONNX model fails on a picture: {get_first_line(error)}; give another model"
             ) from error
-        return _pool_values(values, expected.channels_last, self._pooling)
+        return _pool_values(values, expected.channels_last, self.pooling)
 
 
 class TrialCost(NamedTuple):
@@ -228,14 +230,14 @@ def crop_centre(pixels: UInt8, height: int, width: int) -> Image.Image:
 
 
 def open_session(model: OnnxContent) -> Any:
-    """Return the session of the runtime for a checked model.
+    """Return the session of the runtime for a checked model, on the device of this process.
 
     Raises
     ------
     InputError
-        There is no runtime, or the model cannot be opened.
+        There is no runtime, the model cannot be opened, or the device cannot be used.
     """
-    require_runtime()
+    providers = list_providers()
     from onnxruntime import InferenceSession, SessionOptions
 
     options = SessionOptions()
@@ -244,14 +246,29 @@ def open_session(model: OnnxContent) -> Any:
     options.enable_cpu_mem_arena = False  # returns the memory of a large picture
     options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that was checked
     try:
-        return InferenceSession(model.to_bytes(), options, providers=["CPUExecutionProvider"])
+        session = InferenceSession(model.to_bytes(), options, providers=providers)
     except Exception as error:  # the runtime raises classes of its own
         raise build_opening_error(model, error) from error
+    is_in_use = providers[0] in session.get_providers()  # without its driver, the runtime takes the CPU and goes on
+    require(is_in_use, f"ONNX Runtime has {providers[0]}, but cannot use it here; install its driver, or choose cpu")
+    return session
 
 
-def require_runtime() -> None:
-    """Raise InputError where there is no runtime."""
-    import_optional("onnxruntime", "an ONNX model needs ONNX Runtime", "onnx")
+def list_providers() -> list[str]:
+    """Return the providers of the runtime for the device of this process, that of the CPU last.
+
+    Raises
+    ------
+    InputError
+        There is no runtime, or it knows no such device.
+    """
+    runtime: Any = import_optional("onnxruntime", "an ONNX model needs ONNX Runtime", "onnx")
+    device, ending = os.environ.get(DEVICE_VARIABLE) or _CPU, "ExecutionProvider"
+    providers = {name.removesuffix(ending).lower(): name for name in runtime.get_available_providers()}
+    if device not in providers:
+        fact = f"ONNX Runtime here has no provider of the device {device!r}; it has {', '.join(sorted(providers))}"
+        raise InputError(f"{fact}; choose one of them, or install another build, such as onnxruntime-gpu for cuda")
+    return list(dict.fromkeys((providers[device], providers[_CPU])))
 
 
 def build_opening_error(model: OnnxContent, error: Exception) -> InputError:
@@ -325,7 +342,7 @@ def try_network(model: OnnxContent, side: int | None, output: str | None) -> Tri
     InputError
         It cannot be used, or takes more time or memory than `InputLimits` allow.
     """
-    require_runtime()
+    list_providers()
     limits = read_limits()
     request = {"side": side, "output": output, "name": model.name, "n_bytes": limits.network_bytes}
     command = [sys.executable, "-m", __name__, json.dumps(request)]
@@ -336,7 +353,7 @@ def try_network(model: OnnxContent, side: int | None, output: str | None) -> Tri
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=limits.network_seconds + _STARTING,
-            env={**os.environ, "PYTHONSAFEPATH": "1"},
+            env={**os.environ, "PYTHONSAFEPATH": "1", DEVICE_VARIABLE: _CPU},
             check=False,
         )
     except subprocess.TimeoutExpired as error:

@@ -19,9 +19,9 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext
-from wsabie.features.encoders.encoder_list import PREPROCESSOR_CONFIG
+from wsabie.features.encoders import onnx_network
+from wsabie.features.encoders.encoder_list import PREPROCESSOR_CONFIG, Pooling
 from wsabie.features.encoders.encoder_store import find_encoder, load_file
-from wsabie.features.encoders.onnx_network import NORMALISATIONS, OnnxContent, TrialCost, open_network, try_network
 from wsabie.features.encoders.text_encoders import SentenceEncoder
 from wsabie.features.images.image_extractor import ImageFeatureExtractor, ImageView
 from wsabie.io.records import ItemSource
@@ -114,8 +114,9 @@ class OnnxEncoder(ImageFeatureExtractor):
 
     The largest centred part with the shape of the input is scaled to it (bicubic), with normalised values from 0 to 1;
     a network that takes uint8 gets bytes. Inputs may be (batch, 3, h, w) or (batch, h, w, 3) with any batch size. Maps
-    and tokens are averaged. The network runs on one thread a process, on the CPU; operators and weights outside the
-    file are never loaded. A saved folder includes the whole file, so that a model folder needs nothing else.
+    and tokens are averaged. The network runs on one thread a process, on the CPU or the device that `WSABIE_DEVICE`
+    names; operators and weights outside the file are never loaded. A saved folder includes the whole file, so that a
+    model folder needs nothing else.
 
     Parameters
     ----------
@@ -143,6 +144,8 @@ class OnnxEncoder(ImageFeatureExtractor):
     kind = "onnx_encoder"
     is_dense = True
     near_equality: ClassVar[float | None] = 0.85  # benchmarks/pages/collections.md
+    pooling: ClassVar[Pooling] = "mean"
+    """Joining of tokens."""
 
     model: str | Path | None = None
     _: KW_ONLY
@@ -151,16 +154,16 @@ class OnnxEncoder(ImageFeatureExtractor):
     side: int | None = None
 
     @cached_property
-    def model_(self) -> OnnxContent:
+    def model_(self) -> onnx_network.OnnxContent:
         """Content of the file."""
         if self.model is None:
             raise InputError("no ONNX file is named; give the file of an image encoder")
-        return OnnxContent.load(self.model)
+        return onnx_network.OnnxContent.load(self.model)
 
     @cached_property
-    def trial_(self) -> TrialCost:
+    def trial_(self) -> onnx_network.TrialCost:
         """Costs of the first picture."""
-        return try_network(self.model_, self.side, self.output)
+        return onnx_network.try_network(self.model_, self.side, self.output)
 
     @property
     def n_features_(self) -> int:
@@ -173,40 +176,49 @@ class OnnxEncoder(ImageFeatureExtractor):
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
-        mean, deviation = self._get_moments()
+        mean, deviation = self.moments()
         are_moments = mean.shape == (3,) and deviation.shape == (3,) and bool((deviation > 0).all())
         require(are_moments, "normalise is not a (mean, deviation) of three channels each, deviations above 0")
         is_side = self.side is None or 8 <= self.side <= 1365
         require(is_side, f"side is {self.side}; give the input's side in pixels, from 8 to 1365")
         super().check()
 
+    @property
+    def network(self) -> onnx_network.OnnxNetwork:
+        """The network, opened once in a process."""
+        return onnx_network.open_network(self.model_, self.side, self.output, self.pooling)
+
     def prepare(self, augment: int = 0) -> None:
         """Read the file and run the network once; workers get the file and the result."""
         super().prepare(augment)
+        onnx_network.list_providers()  # refuses the device before any work
         _ = self.trial_
 
     def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
-        network = open_network(self.model_, self.side, self.output)
-        pixels = view.scale_to(MAX_ENLARGEMENT * max(network.input.height, network.input.width))
-        values = network.features(pixels, *self._get_moments(), self.trial_)
-        return np.arange(len(values), dtype=np.int32), values
+        shape = self.network.input
+        return self._encode_pixels(view.scale_to(MAX_ENLARGEMENT * max(shape.height, shape.width)))
 
     def parameters(self) -> JsonObject:
         """Return the parameters without the file, which is stored as an array."""
         return {name: value for name, value in super().parameters().items() if name != "model"}
 
-    def _get_moments(self) -> tuple[Float32, Float32]:
-        moments = NORMALISATIONS.get(self.normalise) if isinstance(self.normalise, str) else self.normalise
+    def moments(self) -> tuple[Float32, Float32]:
+        """Return the mean and deviation of values from 0 to 1, (3,) each."""
+        moments = onnx_network.NORMALISATIONS.get(self.normalise) if isinstance(self.normalise, str) else self.normalise
         if moments is None:
-            raise InputError(f"normalise is {self.normalise!r}; choose from {', '.join(NORMALISATIONS)}")
+            raise InputError(f"normalise is {self.normalise!r}; choose from {', '.join(onnx_network.NORMALISATIONS)}")
         return np.array(moments[0], np.float32), np.array(moments[1], np.float32)
+
+    def _encode_pixels(self, pixels: UInt8) -> EncodedRow:
+        values = self.network.features(pixels, *self.moments(), self.trial_)
+        return np.arange(len(values), dtype=np.int32), values
 
     def _dump_tensors(self) -> dict[str, Array]:
         return {"model": self.model_.content}
 
     def _restore(self, tensors: dict[str, Array]) -> None:
-        self.model_ = OnnxContent(tensors["model"])
+        self.model_ = onnx_network.OnnxContent(tensors["model"])
 
     def identity(self) -> JsonObject:
         """Return the settings without defaults: the name, and the hash of the file."""
@@ -257,9 +269,9 @@ class Lite0Encoder(OnnxEncoder):
         return super().encode(view._replace(crop=centre))
 
     @cached_property
-    def model_(self) -> OnnxContent:
+    def model_(self) -> onnx_network.OnnxContent:
         """Content of the file."""
-        return OnnxContent.load(self.model or find_network())
+        return onnx_network.OnnxContent.load(self.model or find_network())
 
 
 def find_network() -> Path:
@@ -375,7 +387,8 @@ class HubEncoder(OnnxEncoder):
 
     def __post_init__(self) -> None:
         facts = find_encoder(self.encoder)
-        self.name = self.encoder  # type: ignore[misc]  # of the instance, not of the class
+        # of the instance, not of the class
+        self.name, self.pooling = self.encoder, facts.pooling  # type: ignore[misc]
         where, remedy = f"{PREPROCESSOR_CONFIG} of {self.name}", "get the encoder again"
         config = self.preprocessing or json.loads(load_file(facts, PREPROCESSOR_CONFIG).to_bytes())
         self._preprocessing = check_schema(Preprocessing, config, where, remedy)
@@ -390,16 +403,15 @@ class HubEncoder(OnnxEncoder):
 
     def encode(self, view: ImageView) -> EncodedRow:
         """Return the row of a view."""
-        network = open_network(self.model_, self.side, self.output, find_encoder(self.encoder).pooling)
-        pixels = self._preprocessing.scale(view.scale_to(MAX_ENLARGEMENT * self._preprocessing.side))
-        values = network.features(pixels, *self._get_moments(), self.trial_)
-        return np.arange(len(values), dtype=np.int32), values
+        pixels = view.scale_to(MAX_ENLARGEMENT * self._preprocessing.side)
+        return self._encode_pixels(self._preprocessing.scale(pixels))
 
-    def _get_moments(self) -> tuple[Float32, Float32]:
-        return self._preprocessing.moments() if self.normalise is None else super()._get_moments()
+    def moments(self) -> tuple[Float32, Float32]:
+        """Return the mean and deviation of values from 0 to 1, (3,) each."""
+        return self._preprocessing.moments() if self.normalise is None else super().moments()
 
     @cached_property
-    def model_(self) -> OnnxContent:
+    def model_(self) -> onnx_network.OnnxContent:
         """Content of the network's file."""
         facts = find_encoder(self.encoder)
         return load_file(facts, facts.network)
