@@ -12,7 +12,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich import box
+from rich import box, filesize
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, Task, TaskID
@@ -181,6 +181,11 @@ def format_figure(value: float | None, form: str) -> str:
 def format_count(n: int, word: str, plural: str | None = None) -> str:
     """Format a number of items: "1 row", "2,000 rows"; `plural` is for words without a plain s."""
     return f"{n:,} {word if n == 1 else plural or word + 's'}"
+
+
+def format_bytes(n: float) -> str:
+    """Format a size in units of 1,000: "640 bytes", "87.6 kB", "10.2 MB"."""
+    return filesize.decimal(round(n))
 
 
 def quote_path(path: Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from wsabie.cli.collection import CollectionOptions, require_database
 from wsabie.cli.collection.reports import show_backups
 from wsabie.cli.framework import Report, command, option
-from wsabie.cli.output import format_count, out, print_note, quote_path
+from wsabie.cli.output import format_bytes, format_count, out, print_note, quote_path
 from wsabie.core.errors import InputError, WsabieError
 
 
@@ -59,4 +59,4 @@ def backup(options: BackupOptions) -> Report:
         print_note("the database is in PostgreSQL; this makes a backup of it:")
         out.print(str(command))
     else:
-        print_note(f"{copy.path}: the database up to entry {copy.journal}, {copy.bytes / 1e6:,.1f} MB")
+        print_note(f"{copy.path}: the database up to entry {copy.journal}, {format_bytes(copy.bytes)}")

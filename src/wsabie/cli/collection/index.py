@@ -5,7 +5,7 @@ from typing import Literal
 from wsabie.cli import shared_options as shared
 from wsabie.cli.collection import CollectionOptions
 from wsabie.cli.framework import Report, command, option
-from wsabie.cli.output import TerminalProgress, out
+from wsabie.cli.output import TerminalProgress, format_bytes, out
 
 
 class ItemIndexOptions(CollectionOptions):
@@ -28,4 +28,4 @@ def index(options: ItemIndexOptions) -> Report:
     yield indexes
     for similarity, facts in indexes.items():
         speed = f"{facts['milliseconds']:.2f} ms (exactly {facts['exact_milliseconds']:.2f})"
-        out.print(f"by {similarity}: recall@10 {facts['recall@10']:.3f}, {speed}, {facts['bytes'] / 1e6:.1f} MB")
+        out.print(f"by {similarity}: recall@10 {facts['recall@10']:.3f}, {speed}, {format_bytes(facts['bytes'])}")

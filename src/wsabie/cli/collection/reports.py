@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli.framework import JsonObject
-from wsabie.cli.output import format_count, format_time, out, print_note, quote_path, show_table
+from wsabie.cli.output import format_bytes, format_count, format_time, out, print_note, quote_path, show_table
 
 if TYPE_CHECKING:
     from wsabie.collection.folder.backups import Backup
@@ -79,7 +79,7 @@ def show_backups(title: str, backups: "list[Backup]") -> None:
     """Show a table of backups."""
     rows = []
     for backup in backups:
-        entry, size = "damaged" if backup.journal is None else backup.journal, f"{backup.bytes / 1e6:,.1f} MB"
+        entry, size = "damaged" if backup.journal is None else backup.journal, format_bytes(backup.bytes)
         rows.append([backup.path.name, format_time(backup.at), _REASONS[backup.reason], entry, size])
     show_table(title, ["backup", "when (UTC)", "why", "up to entry", "size"], rows)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from wsabie.cli import inputs, shared_options
 from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, option, refuse_options
-from wsabie.cli.output import TerminalProgress, format_count, out, print_note, quote_path
+from wsabie.cli.output import TerminalProgress, format_bytes, format_count, out, print_note, quote_path
 from wsabie.cli.shared_options import ClusterRunOptions, DataOptions, ExtractionOptions, Items, Landmarks
 from wsabie.core.errors import InputError, MissingLabelsError, require
 from wsabie.core.execution import Executor, Progress
@@ -269,7 +269,7 @@ def _learn_map(rows: "FeatureTable", map_options: Settings, threads: int | None,
     max_components = map_options.get("n_landmarks", len(rows))
     pca = KernelPca(**{"n_components": min(DIM, len(rows), max_components), **map_options})
     landmarks, n_bytes = pca.count_landmarks(len(rows)), pca.estimate_fit_bytes(len(rows))
-    print_note(f"learning from {format_count(landmarks, 'landmark')} takes about {n_bytes / 1e6:,.0f} MB")
+    print_note(f"learning from {format_count(landmarks, 'landmark')} takes about {format_bytes(n_bytes)}")
     return pca.fit_rows(rows, threads=threads, progress=progress)
 
 

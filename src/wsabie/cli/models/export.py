@@ -4,7 +4,7 @@ from pathlib import Path
 
 from wsabie.cli.framework import Report, argument, command, option
 from wsabie.cli.inputs import find_modality, load_annotator, load_space
-from wsabie.cli.output import escape_line, format_count, out, print_note
+from wsabie.cli.output import escape_line, format_bytes, format_count, out, print_note
 from wsabie.cli.shared_options import Model, OutputOptions
 from wsabie.core.errors import InputError
 
@@ -55,7 +55,6 @@ def export(options: ExportOptions) -> Report:
     labels, features = annotator.model.facts()["labels"], annotator.model.n_features_in_
     counts = {"labels": labels, "features": features, "extractor_left_out": is_left_out}
     yield {"model": model, "out": target, "as": format_name, **counts, "files": sizes}
-    total = sum(sizes.values()) / 1e6
     contents = f"{format_count(labels, 'label')}, {format_count(features, 'feature')}"
-    summary = f"{contents}, {total:,.2f} MB in {format_count(len(files), 'file')}"
+    summary = f"{contents}, {format_bytes(sum(sizes.values()))} in {format_count(len(files), 'file')}"
     out.print(escape_line(f"{target}: {export_formats.FORMATS[format_name].summary}, {summary}"))

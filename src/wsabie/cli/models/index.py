@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.framework import JsonObject, Report, command, option
 from wsabie.cli.inputs import load_annotator, read_model_rows
-from wsabie.cli.output import out, print_note, show_table
+from wsabie.cli.output import format_bytes, out, print_note, show_table
 from wsabie.cli.shared_options import DataOptions, Model, RecallTarget, SeededThreadOptions
 from wsabie.core.errors import require
 
@@ -65,7 +65,7 @@ def _format_gain(facts: JsonObject, requested_recall: float) -> str:
     if facts["kind"] == "int8":
         quality = "the same answer as of an exact search"
     speed = f"1/{speedup:.1f} of" if speedup >= 1 else f"{1 / max(speedup, 1e-9):.1f} times"
-    return f"{quality} in {speed} the exact time, {facts['bytes'] / 1e6:.1f} MB; annotate --exact goes without"
+    return f"{quality} in {speed} the exact time, {format_bytes(facts['bytes'])}; annotate --exact goes without"
 
 
 def renew_label_index(annotator: "Annotator", folder: Path) -> None:

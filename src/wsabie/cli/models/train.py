@@ -11,7 +11,16 @@ from wsabie.cli.framework import Options, Report, Settings, command, list_stated
 from wsabie.cli.inputs import IN_TABLES, ONLY_LABELS, ONLY_SPACES, list_declared_files, run_by_data
 from wsabie.cli.knowledge_files import LabelOptions
 from wsabie.cli.models import resumption
-from wsabie.cli.output import format_count, format_epoch_count, format_figure, out, print_note, quote_path, show_table
+from wsabie.cli.output import (
+    format_bytes,
+    format_count,
+    format_epoch_count,
+    format_figure,
+    out,
+    print_note,
+    quote_path,
+    show_table,
+)
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.models.estimator_specs import SYSTEMS, build_estimator, find_spec
@@ -343,7 +352,7 @@ def _report_training(recipe: "TrainingRecipe", result: "TrainingOutcome", rounds
     labels, rows = format_count(facts["labels"], "label"), format_count(facts["rows"], "row")
     n_unlabelled = facts["rows_without_labels"]
     rows += f" ({n_unlabelled:,} without a label)" if n_unlabelled else ""
-    training = f"{epochs_text + ', ' if history else ''}{n_bytes / 1e6:.1f} MB"
+    training = f"{epochs_text + ', ' if history else ''}{format_bytes(n_bytes)}"
     out.print(f"{recipe.model}: {labels}{dropped_text} from {rows}, {training}")
     if rounds:
         lost = f", {rounds[-1].n_lost} of them lost" if rounds[-1].n_lost else ""
@@ -427,7 +436,7 @@ def _report_space(recipe: "SpaceRecipe", result: "TrainingOutcome") -> Report:
         [name, pairs, holdout.get(name, 0), format_figure(figures.get(name), ".3f")]
         for name, pairs in result.facts["pairs"].items()
     ]
-    title = f"{recipe.model}: {format_count(facts['epochs'], 'epoch')}, {n_bytes / 1e6:.1f} MB"
+    title = f"{recipe.model}: {format_count(facts['epochs'], 'epoch')}, {format_bytes(n_bytes)}"
     show_table(title, ["relation", "pairs", "held out", "MAP of these"], rows)
     out.print("entities: " + ", ".join(f"{name} {n:,}" for name, n in facts["kinds"].items()))
     first = recipe.space.relations_[0][1]

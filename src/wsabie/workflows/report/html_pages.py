@@ -89,7 +89,7 @@ def load_environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for function in (format_metric, format_difference, format_duration, format_milliseconds, format_bytes):
+    for function in (format_metric, format_difference, format_duration, format_milliseconds):
         environment.filters[function.__name__.removeprefix("format_")] = function
     environment.filters.update(
         explain=explain_metric, data_url=encode_image, points=svg_charts.format_points, tick=svg_charts.format_tick
@@ -164,20 +164,6 @@ def format_milliseconds(value: float) -> str:
     ('0.48 ms', '< 0.01 ms')
     """
     return "< 0.01 ms" if value < 0.005 else f"{value:.2f} ms"
-
-
-def format_bytes(n_bytes: float) -> str:
-    """Format bytes in units of 1,000, as `rich.filesize` does, which only the command line may import.
-
-    Examples
-    --------
-    >>> format_bytes(640), format_bytes(87_600), format_bytes(10_150_000)
-    ('640 B', '87.6 kB', '10.2 MB')
-    """
-    for unit, words in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if n_bytes >= unit:
-            return f"{n_bytes / unit:.1f} {words}"
-    return f"{n_bytes:.0f} B"
 
 
 def format_range(low: int, high: int) -> str:
