@@ -340,6 +340,9 @@ def test_invalid_requests_are_refused(api: TestClient, address: str) -> None:
     "decision",
     [
         {"item": 999, "label": "red", "state": "accepted"},
+        {"item": 2**64, "label": "red", "state": "accepted"},
+        {"item": 1, "label": "x" * 501, "state": "accepted"},
+        {"item": 1, "label": "red", "state": "accepted", "region": "0,0,9,9" + " " * 40_000},
         {"item": 1, "label": "never seen", "state": "rejected"},
         {"item": 1, "label": " ", "state": "accepted"},
         {"item": 1, "label": "red", "state": "maybe"},

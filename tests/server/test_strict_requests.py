@@ -135,6 +135,8 @@ def test_invalid_fields_are_named(api: TestClient) -> None:
     assert_refused(api.post("/api/v1/undo", json={"entri": 1}), "body.entri: unknown field")
     nested = b'{"decisions": [{"item": 1, "label": "a", "state": null, "label": "b"}]}'
     assert_refused(api.post("/api/v1/decisions", content=nested, headers=JSON), "body.label: it is there more than")
+    misspelt = {"decisions": [{"item": 1, "label": "a", "state": None, "regoin": ""}]}
+    assert_refused(api.post("/api/v1/decisions", json=misspelt), "body.decisions.0.regoin: unknown field")
     assert_refused(api.post(text, data={"text": "a", "txet": "b"}), "body.txet:", "did you mean text?")
     assert_refused(api.post(text, data={"text": ["a", "b"]}), "body.text: it is there more than once")
     two = [("file", b"1"), ("file", b"2")]

@@ -1,6 +1,6 @@
 /** Pictures of nothing with labels at random, always the same. */
 
-import type { Annotation, DecisionRequest, JournalEntry, ItemSummary, ItemDetails, Job, Suggestion } from "../src/api/types";
+import type { Annotation, ReviewDecision, JournalEntry, ItemSummary, ItemDetails, Job, Suggestion } from "../src/api/types";
 import type { DecisionState } from "../src/api/client";
 
 const WORDS =
@@ -86,7 +86,7 @@ function listing(url: URL): unknown {
   return { items, next_cursor: start + k < total ? String(start + k) : null, total: start === 0 ? total : null };
 }
 
-function decide(decisions: DecisionRequest[]): unknown {
+function decide(decisions: ReviewDecision[]): unknown {
   const back = decisions.map((d): [string, DecisionState | null | undefined] => {
     const key = `${d.item} ${d.label}`;
     const before = decided.get(key);
@@ -138,7 +138,7 @@ function asked(path: string, url: URL, given: unknown): unknown {
   if (path.endsWith("/similar")) return { items: scored(id + 1, 12) };
   if (path.endsWith("/annotate")) return { results: [{ labels: suggestionsOf(id) }] };
   if (id) return detail(id);
-  if (path === "/decisions") return decide((given as { decisions: DecisionRequest[] }).decisions);
+  if (path === "/decisions") return decide((given as { decisions: ReviewDecision[] }).decisions);
   if (path === "/suggestions/count") return { count: Math.round(4000 * (1 - Number(url.searchParams.get("min_probability")))) };
   if (path === "/suggestions/accept") return { entry: entries.length, added: 120, changed: 0, removed: 0 };
   if (path === "/undo") return undo((given as { entry: number | null }).entry);

@@ -133,7 +133,8 @@ def parse_region(text: str) -> Region:
     >>> len(parse_region("0,0,10,0,5,8").outlines[0])
     6
     """
-    parts = [[word.strip() for word in part.split(",")] for part in text[: 20 * _MAX_NUMBERS].split(";")]
+    require(len(text) <= 20 * _MAX_NUMBERS, f"a region has {len(text):,} characters; give it fewer corners")
+    parts = [[word.strip() for word in part.split(",")] for part in text.split(";")]
     shares = {word.endswith("%") for words in parts for word in words}
     numbers = [[_parse_number(word.removesuffix("%")) for word in words] for words in parts]
     coordinates = [[number for number in part if number is not None] for part in numbers]

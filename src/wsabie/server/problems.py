@@ -150,7 +150,7 @@ async def _answer_validation_error(_: Request, error: Any) -> Response:
     if error_type == "json_invalid":
         return Problem(422, f"body: this is not JSON (at character {location[-1]})").build_response()
     where = ".".join(str(part) for part in location)
-    if error_type == "extra_forbidden":
+    if error_type in ("extra_forbidden", "unexpected_keyword_argument"):
         reason = "unknown field; leave it out"
     elif error_type in ("missing", "model_attributes_type", "dict_type") and location == ("body",):
         reason = "send a JSON document, with the header Content-Type: application/json"

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
-from wsabie.collection.annotations.decisions import KnownState, State
+from wsabie.collection.annotations.decisions import ReviewDecision
 from wsabie.collection.db.journal import JournalEntry
 from wsabie.collection.items.item_pages import ItemSummary
 from wsabie.core.json_conversion import JsonObject
@@ -174,20 +174,10 @@ class SearchResult(ResponseModel):
 # Review
 
 
-class DecisionRequest(RequestModel):
-    """Decision about an item and a label; the state null removes the decision."""
-
-    item: Id
-    label: Name
-    state: State | None
-    region: Annotated[str, Field(max_length=10_000)] = ""
-    expected: KnownState | None = Field(None, description="Decide only where this is the state.")
-
-
 class DecisionsRequest(RequestModel):
     """Decisions that form one entry of the journal."""
 
-    decisions: list[DecisionRequest] = Field(min_length=1, max_length=10_000)
+    decisions: list[ReviewDecision] = Field(min_length=1, max_length=10_000)
 
 
 class AcceptRequest(RequestModel):

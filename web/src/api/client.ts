@@ -4,7 +4,7 @@ import type {
   AnnotateResponse,
   CollectionStatus,
   Completions,
-  DecisionRequest,
+  ReviewDecision,
   DecisionResult,
   Facets,
   ItemDetails,
@@ -24,7 +24,7 @@ import type {
   UndoResult,
 } from "./types";
 
-export type DecisionState = NonNullable<DecisionRequest["state"]>;
+export type DecisionState = NonNullable<ReviewDecision["state"]>;
 export type JobKind = Job["kind"];
 export type MapMethod = MapStatus["method"];
 type ItemParameters = NonNullable<operations["list_items"]["parameters"]["query"]>;
@@ -153,7 +153,7 @@ export const api = {
     get<ItemHits>(`/items/${id}/similar${buildQuery({ k })}`, signal),
   annotateRegion: (id: number, region: string, k: number, signal?: AbortSignal) =>
     get<AnnotateResponse>(`/items/${id}/annotate${buildQuery({ region, k })}`, signal),
-  decide: (decisions: DecisionRequest[]) => post<DecisionResult>("/decisions", { decisions }),
+  decide: (decisions: ReviewDecision[]) => post<DecisionResult>("/decisions", { decisions }),
   acceptAbove: (label: string | null, probability: number) =>
     post<DecisionResult>("/suggestions/accept", { label, min_probability: probability }),
   countAbove: (label: string, probability: number, signal?: AbortSignal) =>

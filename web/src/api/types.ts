@@ -1019,16 +1019,6 @@ export interface components {
         Completions: {
             labels: components["schemas"]["LabelCompletion"][];
         };
-        /** @description Decision about an item and a label; the state null removes the decision. */
-        DecisionRequest: {
-            item: number;
-            label: string;
-            state: ("accepted" | "rejected") | null;
-            /** @default  */
-            region?: string;
-            /** @description Decide only where this is the state. */
-            expected?: ("open" | "accepted" | "rejected") | null;
-        };
         /** @description Result of decisions. */
         DecisionResult: {
             /** @description Entry of the journal, to undo it. */
@@ -1039,7 +1029,7 @@ export interface components {
         };
         /** @description Decisions that form one entry of the journal. */
         DecisionsRequest: {
-            decisions: components["schemas"]["DecisionRequest"][];
+            decisions: components["schemas"]["ReviewDecision"][];
         };
         /** @description Result of a deletion: names, deleted tags, children that moved up, and the journal entry to undo it. */
         DeletionResult: {
@@ -1530,6 +1520,19 @@ export interface components {
             method: "full" | "corrections" | "nothing";
             reason: string;
         };
+        /**
+         * @description Decision about an item and a label by name; without a state it withdraws an earlier one.
+         *
+         *     Nothing is decided where the state is another than `expected`, if that is set.
+         */
+        ReviewDecision: {
+            item: number;
+            label: string;
+            state: ("accepted" | "rejected") | null;
+            /** @default  */
+            region?: string;
+            expected?: ("open" | "accepted" | "rejected") | null;
+        };
         /** @description Journal entry that put the model into use, and the model that undoing it brings back. */
         Rollback: {
             entry: number;
@@ -1627,7 +1630,6 @@ export type CollectionStatus = components['schemas']['CollectionStatus'];
 export type ComparedModel = components['schemas']['ComparedModel'];
 export type Comparison = components['schemas']['Comparison'];
 export type Completions = components['schemas']['Completions'];
-export type DecisionRequest = components['schemas']['DecisionRequest'];
 export type DecisionResult = components['schemas']['DecisionResult'];
 export type DecisionsRequest = components['schemas']['DecisionsRequest'];
 export type DeletionResult = components['schemas']['DeletionResult'];
@@ -1685,6 +1687,7 @@ export type ProjectionStatus = components['schemas']['ProjectionStatus'];
 export type ProposalPage = components['schemas']['ProposalPage'];
 export type ResultGroup = components['schemas']['ResultGroup'];
 export type RetrainForecast = components['schemas']['RetrainForecast'];
+export type ReviewDecision = components['schemas']['ReviewDecision'];
 export type Rollback = components['schemas']['Rollback'];
 export type ScoredItem = components['schemas']['ScoredItem'];
 export type SearchResult = components['schemas']['SearchResult'];

@@ -1,7 +1,7 @@
 /** Decisions of this page: the queue, the history, undo. */
 
 import { api, ApiError } from "../api/client";
-import type { DecisionResult, DecisionRequest, ItemDetails } from "../api/types";
+import type { DecisionResult, ReviewDecision, ItemDetails } from "../api/types";
 import type { DecisionState } from "../api/client";
 import { formatCount } from "../base/format";
 import { createStore, useStore } from "../base/store";
@@ -76,7 +76,7 @@ export function useQueue(): QueueState {
 }
 
 /** Record decisions and queue them; `description` is shown by undo. */
-export function decide(decisions: DecisionRequest[], description: string): void {
+export function decide(decisions: ReviewDecision[], description: string): void {
   if (!decisions.length || refuseReadOnly()) return;
   const previousStates = decisions.map((d): HistoryEntry["previousStates"][number] => {
     const key = buildDecisionKey(d.item, d.label);

@@ -1,15 +1,15 @@
 import { describe, expect, it, vi } from "vitest";
-import type { DecisionResult, DecisionRequest } from "../api/types";
+import type { DecisionResult, ReviewDecision } from "../api/types";
 import { removeOrphans, createPageStorage } from "./pending-changes";
 import { DecisionQueue, type PendingChange } from "./decision-queue";
 
-const yes = (item: number, label = "boat"): DecisionRequest[] => [{ item, label, state: "accepted" }];
+const yes = (item: number, label = "boat"): ReviewDecision[] => [{ item, label, state: "accepted" }];
 
 class Service {
   requests: string[] = [];
   failure: "none" | "away" | "refuses" = "none";
   entry = 0;
-  decide = async (decisions: DecisionRequest[]): Promise<DecisionResult> => this.recordRequest(`decide ${decisions.map((d) => d.item).join()}`);
+  decide = async (decisions: ReviewDecision[]): Promise<DecisionResult> => this.recordRequest(`decide ${decisions.map((d) => d.item).join()}`);
   acceptAbove = async (): Promise<DecisionResult> => this.recordRequest("above");
   undo = async (entry: number): Promise<unknown> => this.recordRequest(`undo ${entry}`);
   isTransient = (): boolean => this.failure === "away";

@@ -3,12 +3,12 @@
  * unreachable, and undone in order.
  */
 
-import type { DecisionResult, DecisionRequest } from "../api/types";
+import type { DecisionResult, ReviewDecision } from "../api/types";
 
 export interface PendingDecisions {
   id: string;
   kind: "decide";
-  decisions: DecisionRequest[];
+  decisions: ReviewDecision[];
 }
 
 export interface PendingAcceptance {
@@ -41,7 +41,7 @@ export interface QueueState {
 
 /** Functions that send changes to the service. */
 export interface Sender {
-  decide: (decisions: DecisionRequest[]) => Promise<DecisionResult>;
+  decide: (decisions: ReviewDecision[]) => Promise<DecisionResult>;
   acceptAbove: (change: PendingAcceptance) => Promise<DecisionResult>;
   undo: (entry: number) => Promise<unknown>;
   isTransient: (error: unknown) => boolean; // true if the same request may succeed later
@@ -89,7 +89,7 @@ export class DecisionQueue {
     return this.pending.some((s) => s.kind !== "decide" || s.decisions.some((d) => d.item === item));
   }
 
-  decide(decisions: DecisionRequest[]): string {
+  decide(decisions: ReviewDecision[]): string {
     return this.add({ id: this.newId(), kind: "decide", decisions });
   }
 

@@ -1,14 +1,14 @@
 /** Decisions on a label of items. */
 
 import type { DecisionState } from "../api/client";
-import type { DecisionRequest } from "../api/types";
+import type { ReviewDecision } from "../api/types";
 import { formatCount } from "../base/format";
 import { decide } from "../decisions/decision-history";
 
 const STATE_WORDS = { accepted: "accepted", rejected: "rejected" } as const;
 
 /** Build the decisions on a card: on its first item, and on the others where their state is the same. */
-export function buildDecisions(items: readonly number[], label: string, state: DecisionState | null, previous: DecisionState | null): DecisionRequest[] {
+export function buildDecisions(items: readonly number[], label: string, state: DecisionState | null, previous: DecisionState | null): ReviewDecision[] {
   return items.map((item, at) => ({ item, label, state, ...(at > 0 && { expected: previous ?? "open" }) }));
 }
 

@@ -1,6 +1,7 @@
 """Decisions that labels fit items or do not: accept, reject, clear."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -190,8 +191,12 @@ def tag_items(
     return DecisionResult(change.entry, counts, new_names)
 
 
-class ReviewDecision(NamedTuple):
-    """Decision that a label, by name, fits an item or region or not, as in `Decision`."""
+@dataclass(frozen=True)
+class ReviewDecision:
+    """Decision about an item and a label by name; without a state it withdraws an earlier one.
+
+    Nothing is decided where the state is another than `expected`, if that is set.
+    """
 
     item: int
     label: str
@@ -270,7 +275,8 @@ def _resolve_names(
 ) -> tuple[dict[str, int], list[str]]:
     """Refuse unknown items; return the ids of labels by name, and the accepted names that are new."""
     unknown = set(item_ids)
-    unknown -= {row[0] for row in select_in(change.connection, select(items.c.id), items.c.id, sorted(unknown))}
+    possible = sorted(item for item in unknown if 0 < item < 2**63)  # a database refuses others
+    unknown -= {row[0] for row in select_in(change.connection, select(items.c.id), items.c.id, possible)}
     if unknown:
         raise NotFoundError(f"there is no item with id {min(unknown)}; `collection.status()` counts them")
     accepted = list(dict.fromkeys(name for state, name in pairs if state == "accepted"))

@@ -33,8 +33,7 @@ def decide_items(
     request: schemas.DecisionsRequest, collection: OpenCollection, caller: Writer
 ) -> decisions.DecisionResult:
     """Decide which labels fit items, as one entry of the journal; new labels are created."""
-    review_decisions = [decisions.ReviewDecision(**decision.model_dump()) for decision in request.decisions]
-    return decisions.review_items(collection, review_decisions, by=caller.name)
+    return decisions.review_items(collection, request.decisions, by=caller.name)
 
 
 @router.get("/suggestions/count")
