@@ -1,6 +1,6 @@
 """Limits on what input from outside may cost, one table for all readers.
 
-The variable WSABIE_LIMITS changes them: `WSABIE_LIMITS="columns=2e9 ratio=5000" wsabie train ...`.
+The variable WSABIE_LIMITS changes them: `WSABIE_LIMITS="columns=2e9 ratio=5000"`.
 """
 
 import os

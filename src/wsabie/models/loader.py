@@ -43,7 +43,7 @@ class SavedModel(SavedObject):
 
     kind: ClassVar[str]
     written_by: ClassVar[str] = "`train(model=FOLDER)`"
-    """Command that writes such folders, for error messages."""
+    """Call that writes such folders, for error messages."""
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -116,7 +116,7 @@ def require_model(connection: Connection, folder: str | Path = "DIR") -> int:
 
 
 def make_no_model_error(connection: Connection, folder: str | Path = "DIR") -> InputError:
-    """Return the error for a collection without a model in use; it names the next command."""
+    """Return the error for a collection without a model in use; it names the next step."""
     is_available = (models.c.is_removed.is_(False)) & (models.c.figures != {})
     model_ids = connection.scalars(select(models.c.id).where(is_available).order_by(models.c.id)).all()
     if not model_ids:

@@ -210,7 +210,7 @@ class ShardedFeatureTable:
 
 
 def open_shards(path: str | Path) -> ShardedFeatureTable:
-    """Open a folder of shards, as `wsabie shards` writes it, of which training reads a block at a time.
+    """Open a folder of shards, as `write_shards` writes it, of which training reads a block at a time.
 
     Parameters
     ----------

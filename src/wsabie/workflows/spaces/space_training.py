@@ -245,7 +245,7 @@ def _warn_of_unknown_pairs(relation: Relation, space: Space) -> None:
 
 
 def apply_parameters(space: Space, declared: SpaceDeclaration, overrides: JsonObject) -> Space:
-    """Set the parameters of a declaration on a space; those of the command line win.
+    """Set the parameters of a declaration on a space; `overrides` win.
 
     Raises
     ------

@@ -254,7 +254,7 @@ def _parse_range(
 
 
 def _refuse_unknown(name: str, tunable: list[str], model: TunableModel) -> None:
-    require(name not in model.untuned, f"{name} is an option of its own and not tuned; give it on the command line")
+    require(name not in model.untuned, f"{name} is an option of its own and not tuned; leave it out of the space")
     if name not in tunable:
         matches = find_closest_names(name, tunable, n=1)
         hint = f"did you mean {matches[0]}?" if matches else f"the parameters are {', '.join(sorted(tunable))}"
