@@ -52,7 +52,7 @@ _ROUTING_DETAILS = {
 _STEP = re.compile(r"; [^;]*`([a-z_.]+)\([^`]*\)`[^;]*")
 _PAGE_HINTS = {
     "collection.apply": "; press Suggest on the page Status",
-    "collection.models": "; train again, or choose another, on the page Training",
+    "collection.models": "; choose or train one on the page Training",
     "collection.scan": "; press Scan on the page Status",
     "collection.train": "; train one on the page Training",
 }
@@ -121,6 +121,8 @@ def name_pages(message: str) -> str:
     --------
     >>> name_pages("the file changed; run: `collection.scan('photos')`")
     'the file changed; press Scan on the page Status'
+    >>> name_pages("there is no model 7; `collection.models('photos')` lists them")
+    'there is no model 7; choose or train one on the page Training'
     >>> name_pages("there is no item 7; `collection.status()` counts them")
     'there is no item 7'
     """
