@@ -208,7 +208,8 @@ def test_embeddings_are_reused_by_the_next_search(cli: Cli, task: SearchTask, tm
     errors = search(cli, task, "guitar", "--embeddings", foreign).err
     assert errors.endswith("foreign is a folder that holds other files; choose an empty or new folder\n")
     (embeddings / "config.json").write_bytes((embeddings / "config.json").read_bytes()[:-3])
-    assert "restore the folder from a copy or make it again" in search(cli, task, "guitar", "--embeddings", embeddings).err
+    errors = search(cli, task, "guitar", "--embeddings", embeddings).err
+    assert "restore the folder from a copy or make it again" in errors
     assert search(cli, task, "guitar").code == 0, "the model was lost"
 
 
