@@ -153,3 +153,19 @@ def test_model_is_trained_compared_and_rolled_back(folder: Path) -> None:
         reply = service.get("/api/v1/models").json()
         assert ([model["in_use"] for model in reply["models"]], reply["rollback"]) == ([False, True], None)
         assert service.post("/api/v1/models/2/use").json()["rollback"]["model"] == 1
+
+
+def test_a_model_with_other_features_waits_until_it_is_used(folder: Path) -> None:
+    with run_service(folder) as service:
+        decisions = service.get("/api/v1/annotations").json()
+        trained = wait_for_job(service, start_job(service, "train", features="hog", epochs=5))
+        assert trained["state"] == "done", trained
+        assert trained["result"]["is_in_use"] is False
+        new, old = service.get("/api/v1/models").json()["models"]
+        assert (new["in_use"], old["in_use"], new["facts"]["features"]) == (False, True, "hog")
+        assert new["facts"]["rejection_reason"]
+        assert new["figures"]["previous_metrics"].keys() == new["figures"]["metrics"].keys()
+        used = service.post(f"/api/v1/models/{new['id']}/use").json()
+        assert [model["in_use"] for model in used["models"]] == [True, False]
+        assert service.get("/api/v1/annotations").json() == decisions
+        assert service.get("/api/v1/collection").json()["model"]["id"] == new["id"]

@@ -136,6 +136,7 @@ class ModelFigures(ResponseModel):
 
     items: int = 0
     metrics: dict[str, float] | None = None
+    previous_metrics: dict[str, float] | None = Field(None, description="Of the model before, on the same items.")
 
 
 class ModelSummary(ResponseModel):
@@ -195,7 +196,9 @@ class JobRequest(RequestModel):
     """Request for a job."""
 
     kind: JobKind
-    options: dict[str, bool | int | Number | Annotated[list[Id], Field(max_length=100)]] = Field({}, max_length=20)
+    options: dict[str, bool | int | Number | Name | Annotated[list[Id], Field(max_length=100)]] = Field(
+        {}, max_length=20
+    )
 
 
 class JobList(ResponseModel):

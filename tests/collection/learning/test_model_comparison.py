@@ -96,7 +96,7 @@ def test_worse_model_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> No
     assert model_registry.find_rollback(collection) is None
     again = train_collection_model(collection, **OPTIONS)  # it would be the same one
     assert (again.method, again.model) == ("nothing", 1)
-    assert "since model 2, which is worse than model 1" in again.reason
+    assert "since model 2, which is not in use: it does worse than model 1" in again.reason
     assert forecast_training(collection).method == "nothing"
     assert forecast_training(collection).decisions == 52
     assert [listed_model.id for listed_model in model_registry.list_models(collection)] == [

@@ -156,7 +156,7 @@ def test_map_labels_follow_merges_and_their_model(trained_collection: Collection
         item_map._bests = maps_of_now
     undo_entry(trained_collection.engine, by="eve")
     assert at() == places_before
-    train_collection_model(trained_collection, by="eve", features="colour", dim=8, full=True, threads=1)
+    train_collection_model(trained_collection, by="eve", features="colour", dim=8, even_if_worse=True, threads=1)
     item_map._bests = type(maps_of_now)(2)
     assert item_map.build_map(trained_collection).loaded_model.id == 2
     assert at() == places_before  # another model is in use by now
@@ -214,7 +214,7 @@ def test_umap_of_another_model_or_damaged_is_ignored(trained_collection: Collect
         item_map.build_map(trained_collection, "umap")
     item_map.compute_projection(trained_collection)
     assert item_map.list_projections(trained_collection)[1].state == "ready"
-    train_collection_model(trained_collection, by="eve", features="colour", dim=8, full=True, threads=1)
+    train_collection_model(trained_collection, by="eve", features="colour", dim=8, even_if_worse=True, threads=1)
     assert item_map.list_projections(trained_collection)[1].state != "ready"
     assert item_map.build_map(trained_collection).loaded_model.id == 2
 

@@ -1187,7 +1187,7 @@ export interface components {
             kind: "scan" | "train" | "apply" | "tidy" | "compare" | "map" | "index";
             /** @default {} */
             options?: {
-                [key: string]: boolean | number | number[];
+                [key: string]: boolean | number | string | number[];
             };
         };
         /** @description Entry of the journal. */
@@ -1436,6 +1436,10 @@ export interface components {
             /** @default 0 */
             items: number;
             metrics: {
+                [key: string]: number;
+            } | null;
+            /** @description Of the model before, on the same items. */
+            previous_metrics: {
                 [key: string]: number;
             } | null;
         } & {

@@ -81,13 +81,17 @@ function ModelLine({ model, isShown, isSelected, isFull, isSingle, canWrite, onS
         ) : model.in_use ? (
           <span className="badge good">in use</span>
         ) : (
-          facts.rejection_reason && <span className="badge bad">did worse</span>
+          facts.rejection_reason && <span className="badge bad">not put into use</span>
         )}
       </span>
       <p className="model-description">
         {`${describeMethod(model)}, ${formatAge(model.created_at)}`}
         {facts.labels !== undefined && `: ${formatCount(facts.labels, "label")} from ${formatCount(facts.items ?? 0, "picture")}, by ${facts.features ?? ""}`}
-        {facts.rejection_reason && <small>Not put into use: {facts.rejection_reason}.</small>}
+        {facts.rejection_reason && (
+          <small>
+            Not put into use: {facts.rejection_reason}. {describePredecessor(model)} Use switches to it.
+          </small>
+        )}
       </p>
       <dl className="model-figures">
         {Object.entries(figures.metrics ?? {}).map(([figure, value]) => (
@@ -115,6 +119,12 @@ function describeMethod(model: ModelSummary): string {
   if (model.method === "zero-shot") return "Knows only the names of labels";
   if (model.method === "full") return "Learned from everything";
   return model.parent === null ? "Learned from corrections" : `Learned from corrections of model ${model.parent}`;
+}
+
+/** Describe the model before on the held-out pictures of this one. */
+function describePredecessor({ parent, figures }: ModelSummary): string {
+  const metrics = Object.entries(figures.previous_metrics ?? {}).map(([name, value]) => `${name} ${value.toFixed(3)}`);
+  return metrics.length ? `On the same ${formatCount(figures.items, "picture")}, model ${parent} has ${metrics.join(", ")}.` : "";
 }
 
 function selectModels(numbers: readonly number[]): void {

@@ -135,7 +135,7 @@ function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readon
         </label>
         <label className="check-line">
           <input type="checkbox" checked={allowsWorse} onChange={(event) => setAllowsWorse(event.target.checked)} />
-          Use it even if it does worse
+          Use it even if it does worse or has other features
         </label>
         <button type="submit" className="primary" disabled={isBusy || !canWrite || isUpToDate || isInvalid}>
           Learn
@@ -145,7 +145,7 @@ function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readon
         {isFull || forecast.method === "full"
           ? "A new model learns from all tags; that takes longest. "
           : forecast.method === "corrections" && "The model in use goes on with what changed, new labels included. "}
-        A model that does worse on the pictures held out, by more than chance, is kept but not used.
+        A model that does worse on the pictures held out, by more than chance, or has other features, is kept but not used until you press Use.
       </p>
       {lastJob && (
         <ul className="jobs" aria-live="polite">

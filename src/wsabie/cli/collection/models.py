@@ -134,7 +134,7 @@ def _show_difference(entry: "ComparedModel", first: int) -> None:
 def _format_state(model: "ModelRecord") -> str:
     if not model.is_available:
         return "folder is gone"
-    return "in use" if model.in_use else "did worse" if model.rejection_reason else ""
+    return "in use" if model.in_use else "not put into use" if model.rejection_reason else ""
 
 
 def _format_method(model: "ModelRecord") -> str:

@@ -21,7 +21,7 @@ class CollectionTrainOptions(
     full: bool = option("Train a new model, though the model in use could go on.", flag="--from-scratch")
     dim: int = option("Dimensions of a model from scratch.", 100, min=1, max=4096)
     epochs: int | None = option("Most passes; held-out items choose the best (default: by size).", min=1)
-    even_if_worse: bool = option("Use the model even if it is worse on held-out items.", flag="--accept-worse")
+    even_if_worse: bool = option("Use the model even if it is worse or has other features.", flag="--accept-worse")
     person_weight: float = option("Weight of items with a person's tag; imported tags alone weigh 1.", 2.0)
 
 
@@ -29,7 +29,7 @@ class CollectionTrainOptions(
 def train(options: CollectionTrainOptions) -> Report:
     """Learn from accepted and rejected tags.
 
-    The new model is then in use; `undo` puts the old one back.
+    The new model is then in use, unless it has other features; `undo` puts the old one back.
     """
     with options.open() as collection:
         from wsabie.collection.learning.training import train_collection_model
@@ -51,7 +51,7 @@ def _show_training(result: "TrainingResult", folder: Path) -> None:
     out.print(f"model {result.model}, {method} ({result.reason}): {format_examples(facts)}")
     if not result.is_in_use:
         out.print(f"not put into use: {facts['rejection_reason']}")
-        print_note(f"to use it all the same: wsabie collection models {quote_path(folder)} --use {result.model}")
+        print_note(f"to use it: wsabie collection models {quote_path(folder)} --use {result.model}")
     show_figures(figures)
     note_skipped_files(result.unreadable, result.changed, folder)
     if facts["repeats"]:

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from sqlalchemy import Connection
-
 from wsabie.collection.annotations import training_examples
 from wsabie.collection.db.database import begin_read
 from wsabie.collection.folder.collection import Collection
@@ -67,31 +65,36 @@ def plan_training(
     parent, parent_error = find_parent(collection)
     if full or parent is None:
         return RetrainPlan("full", "as asked" if full else parent_error)
+    rejected_reason = _find_rejected(collection, parent.id, features or parent.fingerprint)
     if features not in (None, parent.fingerprint):
+        if rejected_reason:
+            return RetrainPlan("nothing", rejected_reason)
         return RetrainPlan("full", "the features are not those of the model before")
     if holdout_bound > parent.holdout_bound:
         return RetrainPlan("full", f"too few tags are left on the items that were held out from model {parent.id}")
     facts, model_id = parent.record.facts, parent.id
     max_changes = int(max(_MIN_CHANGES, MAX_UPDATED_SHARE * facts["decisions_of_full"])) - facts["changed_since_full"]
-    records = model_registry.list_models(collection)
     with begin_read(collection.engine) as connection:
         items = training_examples.find_changed_items(connection, parent.record.last_entry_id, max(max_changes, 0))
         changed = frozenset(training_examples.read_hashes(connection, items or set()))
-        rejected_model = _find_rejected(connection, records, model_id)
     if items is not None and not items:
         reason = f"there are no new decisions since model {model_id}; to train anyway, train from scratch"
         return RetrainPlan("nothing", reason)
-    if rejected_model is not None:
-        fact = f"model {rejected_model}, which is worse than model {model_id} and not in use"
-        return RetrainPlan("nothing", f"there are no new decisions since {fact}; to train anyway, train from scratch")
+    if rejected_reason:
+        return RetrainPlan("nothing", rejected_reason)
     if items is None:
         return RetrainPlan("full", "many tags changed since the last training from scratch")
     subject = "1 item has" if len(items) == 1 else f"{len(items):,} items have"
     return RetrainPlan("corrections", f"{subject} new decisions since model {model_id}", changed)
 
 
-def _find_rejected(connection: Connection, records: list[model_registry.ModelRecord], parent: int) -> int | None:
-    """Return a later model that knows all decisions but did worse than the one in use."""
-    rejected = (record for record in records if record.parent == parent and record.rejection_reason)
-    count_since = training_examples.count_decisions_since
-    return next((record.id for record in rejected if not count_since(connection, record.last_entry_id)), None)
+def _find_rejected(collection: Collection, parent: int, features: str) -> str:
+    """Return why a later model of these features and all decisions is not in use; "" without one."""
+    records = model_registry.list_models(collection)
+    with begin_read(collection.engine) as connection:
+        for record in records:
+            is_rejected = record.parent == parent and record.rejection_reason and record.facts["extractor"] == features
+            if is_rejected and not training_examples.count_decisions_since(connection, record.last_entry_id):
+                fact = f"model {record.id}, which is not in use: {record.rejection_reason}"
+                return f"there are no new decisions since {fact}; use that model, or train from scratch"
+    return ""

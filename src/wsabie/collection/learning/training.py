@@ -92,7 +92,8 @@ def train_collection_model(
 
     Accepted labels are positives, rejected ones explicit negatives. Decisions about regions are ignored. Tags that a
     model accepted by itself train like imports, but never evaluate. If the command is killed, the model in use stays.
-    It also stays if the new model does worse on the held-out items; the new one is then stored but not used.
+    It also stays if the new model does worse on the held-out items, or has other features; the new one is then stored
+    but not used.
 
     Parameters
     ----------
@@ -110,7 +111,8 @@ def train_collection_model(
     epochs : int or None
         None lets `Wsabie` choose, or takes 5 for an update; the held-out items choose the best epoch.
     even_if_worse : bool
-        Put the model into use even if it does significantly worse than the previous one (`judge_difference`).
+        Put the model into use even if it has other features than the previous one or does significantly worse
+        (`judge_difference`).
     person_weight : float
         Weight of an item with a person's tag, relative to one with imported tags only.
     threads : int or None
@@ -149,7 +151,7 @@ def train_collection_model(
         facts = training.collect_facts(fit)
         model = training.save_model(fit, facts)
         figures = training.evaluate(model, dim)
-        facts["rejection_reason"] = "" if even_if_worse or parent is None else _explain_decline(figures, parent.id)
+        facts["rejection_reason"] = "" if even_if_worse or parent is None else training.explain_decline(figures, parent)
         inference = infer_suggestions(collection, model, InferenceOptions(run.resources))
         renew_indices(collection, model.path, progress)
         facts |= {"curve": fit.curve.points, "seconds": round(monotonic() - start, 1)}
@@ -273,6 +275,16 @@ class _Training(NamedTuple):
         parts = [evaluation.summarize_metrics(part) for part in evaluations]
         return {name: round(float(np.average([part[name] for part in parts], weights=sizes)), 6) for name in parts[0]}
 
+    def explain_decline(self, figures: JsonObject, parent: model_registry.LoadedModel) -> str:
+        """Return why the model does not replace its predecessor: worse, or other features; or ""."""
+        if figures["difference"] is not None:
+            difference = PairedDifference(**figures["difference"]["MAP"])
+            if evaluation.judge_difference(difference, figures["items"]) == "worse":
+                fact = f"it does worse than model {parent.id} on {figures['items']:,} held-out items"
+                return f"{fact}: MAP {difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
+        is_same = self.store.fingerprint == parent.fingerprint
+        return "" if is_same else f"its features are not those of model {parent.id}"
+
     def publish(self, model_id: int, facts: JsonObject, figures: JsonObject, by: str) -> None:
         """Complete the model's row and put it into use unless it is held back; `undo` reverts the use."""
         rejection = facts["rejection_reason"]
@@ -327,14 +339,3 @@ def _open_store(
         return store
     extractor = feature_store.choose_feature_extractor(collection, candidate, run.seed, run.resources)
     return feature_store.open_feature_store(collection, extractor)
-
-
-def _explain_decline(figures: JsonObject, predecessor: int) -> str:
-    """Return in what a model does significantly worse than its predecessor, or ""."""
-    if figures["difference"] is None:
-        return ""
-    difference = PairedDifference(**figures["difference"]["MAP"])
-    if evaluation.judge_difference(difference, figures["items"]) != "worse":
-        return ""
-    fact = f"it does worse than model {predecessor} on {figures['items']:,} held-out items"
-    return f"{fact}: MAP {difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
