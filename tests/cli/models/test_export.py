@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import wsabie
-from export_checks import WITHOUT, assert_same, opened, predicted, ranked
+from export_checks import WITHOUT, assert_labels, assert_same, opened, predicted, rank_pictures, ranked
 from full_disk import disk as disk
 from full_disk import fill
 from wsabie.models.exporters import onnx_model
 from wsabie.models.exporters.export_formats import FORMATS
+from wsabie.samples import get_photo_folder
 from wsabie.storage.model_folder import open_model_folder
 
 pytest.importorskip("onnx", reason="onnx writes the graphs")
@@ -55,6 +56,22 @@ def test_fusion_is_exported_as_one_onnx_graph(cli: Cli, data_dir: Path, tmp_path
     model.save(tmp_path / "m")
     assert cli("export", tmp_path / "m", tmp_path / "m.onnx", "--as", "onnx", "-k", 5).code == 0
     assert_same(model, wsabie.open_source(test).X, ranked(tmp_path / "m.onnx", wsabie.open_source(test).X))
+
+
+def test_photos_get_the_labels_that_annotate_gives(cli: Cli, tmp_path: Path) -> None:
+    pytest.importorskip("wsabie_lite0", reason="wsabie-lite0 is not installed; run `make setup`")
+    photos, model = get_photo_folder(), tmp_path / "model"
+    trained = cli("train", photos, "--model", model, "--features", "lite0", "--epochs", 3, "--threads", 1)
+    assert trained.code == 0, trained.err
+    result = cli("export", model, tmp_path / "m.onnx", "--as", "onnx", "--with-encoder", "-k", 3, "--json")
+    assert result.code == 0, result.err
+    assert not result.json["extractor_left_out"]
+    pictures = sorted(photos.rglob("*.jpg"))[::9]
+    facts, ids, scores = rank_pictures(tmp_path / "m.onnx", pictures)
+    assert (facts["license"], facts["rows"]) == ("Apache-2.0", "pictures")
+    annotator = wsabie.load(model)
+    expected = [[(name, score) for name, score in row] for row in annotator.annotate(pictures, 3)]
+    assert_labels(facts, ids, scores, expected)
 
 
 def test_int8_export_keeps_metrics_within_a_hundredth(cli: Cli, corel: tuple[Path, Any], tmp_path: Path) -> None:

@@ -286,7 +286,8 @@ def test_exported_file_documents_its_numbers(tmp_path: Path) -> None:
         ("nearest", "onnx", {}, "a model of kind nearest does not come down to two tables; export one of wsabie,"),
         ("dot", "pmml", {}, "there is no format 'pmml'; choose one of onnx, numpy, huggingface, half"),
         ("dot", "numpy", {"int8": True}, "int8 says tables of bytes, of onnx; the format numpy has none"),
-        ("dot", "onnx", {"license": "mit"}, "license says what a model card says, of huggingface; the format onnx"),
+        ("dot", "half", {"license": "mit"}, "license says which license the output has, of onnx and huggingface; the"),
+        ("dot", "onnx", {"with_encoder": True}, "the model takes rows of features, which are not those of one"),
         ("dot", "onnx", {"colour": 1}, "colour is not an option; the format onnx has none, so leave it out"),
         ("dot", "onnx", {"k": 0}, "k is 0; choose a whole number above 0"),
         ("dot", "huggingface", {"license": "a\nb: c"}, "is not an identifier; give one such as apache-2.0"),
@@ -355,25 +356,6 @@ def test_exported_ensemble_contains_no_replay_buffer(tmp_path: Path) -> None:
     export(many, tmp_path / "card", "huggingface")
     assert not [name for name in open_model_folder(tmp_path / "card").tensors if "replay" in name]
     assert_same(many, X, wsabie.load(tmp_path / "card").model.rank(X, 5))
-
-
-def test_network_and_model_become_one_graph(tmp_path: Path) -> None:
-    """The file holds what docs/how-to/export.md lists."""
-    import onnx
-    from onnxruntime import InferenceSession
-
-    model, X = fit_model("dot", "one unit")
-    export(model, tmp_path / "model.onnx", k=9)
-    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-    infos = [helper.make_tensor_value_info(name, kind, ["n", 12]) for name in ("pictures", "embeds")]
-    twice = helper.make_node("Add", ["pictures", "pictures"], ["embeds"])
-    graph = helper.make_graph([twice], "encoder", infos[:1], infos[1:])
-    encoder = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-    head = onnx.compose.add_prefix(onnx.load(tmp_path / "model.onnx"), "labels_")
-    onnx.save(onnx.compose.merge_models(encoder, head, io_map=[("embeds", "labels_rows")]), tmp_path / "both.onnx")
-    session = InferenceSession(tmp_path / "both.onnx", providers=["CPUExecutionProvider"])
-    outputs = session.run(["labels_ids", "labels_scores"], {"pictures": np.asarray(X / 2, np.float32)})
-    assert_same(model, X, tuple(outputs))
 
 
 def test_help_names_every_format_and_option() -> None:

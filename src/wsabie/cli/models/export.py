@@ -22,8 +22,10 @@ class ExportOptions(OutputOptions):
     )
     k: int | None = option("Of onnx: how many labels a row gets (default: 10).", flag="-k", min=1)
     int8: bool = option("Of onnx: tables of bytes, a quarter of the size.")
+    with_encoder: bool = option("Of onnx: the image encoder too, so that the file takes pictures.")
     license: str | None = option(
-        "Of huggingface: license in the card, such as apache-2.0 (default: unknown).", metavar="ID"
+        "Of onnx and huggingface: license in the file, such as apache-2.0 (default: unknown, or the encoder's).",
+        metavar="ID",
     )
 
 
@@ -36,7 +38,7 @@ def export(options: ExportOptions) -> Report:
     from wsabie.models.exporters import export_formats
 
     model, target, format_name = options.model, options.out, options.form
-    stated = {name: value for name, value in options.pick("k", "int8", "license").items() if value}
+    stated = {name: value for name, value in options.pick("k", "int8", "with_encoder", "license").items() if value}
     if model.resolve() in target.resolve().parents:
         raise InputError(f"{target} would lie in the model folder {model}; choose another path")
     if load_space(model) is not None:
@@ -44,7 +46,8 @@ def export(options: ExportOptions) -> Report:
     annotator = load_annotator(model)
     files = export_formats.export(annotator, target, format_name, **stated)
     sizes = {str(file): file.stat().st_size for file in files}
-    includes_extractor, modality = export_formats.FORMATS[format_name].includes_extractor, find_modality(annotator)
+    includes_extractor = options.with_encoder or export_formats.FORMATS[format_name].includes_extractor
+    modality = find_modality(annotator)
     is_left_out = modality is not None and not includes_extractor
     if is_left_out:
         rows = f"(Annotator.rows, or wsabie features), {annotator.model.n_features_in_:,} features each"

@@ -20,7 +20,7 @@ from wsabie.core.json_conversion import JsonObject
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext
 from wsabie.features.encoders import onnx_network
-from wsabie.features.encoders.encoder_list import PREPROCESSOR_CONFIG, Pooling
+from wsabie.features.encoders.encoder_list import PACKAGED_ENCODER, PREPROCESSOR_CONFIG, Pooling
 from wsabie.features.encoders.encoder_store import find_encoder, load_file
 from wsabie.features.encoders.text_encoders import SentenceEncoder
 from wsabie.features.images.image_extractor import ImageFeatureExtractor, ImageView
@@ -146,6 +146,8 @@ class OnnxEncoder(ImageFeatureExtractor):
     near_equality: ClassVar[float | None] = 0.85  # benchmarks/pages/collections.md
     pooling: ClassVar[Pooling] = "mean"
     """Joining of tokens."""
+    licence: ClassVar[str | None] = None
+    """SPDX identifier of the licence of the weights; None: unknown."""
 
     model: str | Path | None = None
     _: KW_ONLY
@@ -210,6 +212,18 @@ class OnnxEncoder(ImageFeatureExtractor):
             raise InputError(f"normalise is {self.normalise!r}; choose from {', '.join(onnx_network.NORMALISATIONS)}")
         return np.array(moments[0], np.float32), np.array(moments[1], np.float32)
 
+    def describe_pixels(self) -> JsonObject:
+        """Return how a picture becomes the pixels of the input, before they are normalised.
+
+        Returns
+        -------
+        dict
+            longest: longer side to which a larger picture is scaled first; crop: share of the sides that is cut out of
+            the centre; height, width: those of the input, to which the largest centred part of its shape is scaled.
+        """
+        height, width = self.network.input.height, self.network.input.width
+        return {"longest": MAX_ENLARGEMENT * max(height, width), "crop": self.crop, "height": height, "width": width}
+
     def _encode_pixels(self, pixels: UInt8) -> EncodedRow:
         values = self.network.features(pixels, *self.moments(), self.trial_)
         return np.arange(len(values), dtype=np.int32), values
@@ -255,6 +269,7 @@ class Lite0Encoder(OnnxEncoder):
 
     name = "lite0"
     kind = "lite0_encoder"
+    licence = PACKAGED_ENCODER.licence
 
     model: str | Path | None = None
     _: KW_ONLY
@@ -267,6 +282,10 @@ class Lite0Encoder(OnnxEncoder):
         margin = (1 - CENTRE) / 2 * crop.side
         centre = crop._replace(left=crop.left + margin, top=crop.top + margin, side=CENTRE * crop.side)
         return super().encode(view._replace(crop=centre))
+
+    def describe_pixels(self) -> JsonObject:
+        """Return how a picture becomes the pixels of the input, before they are normalised."""
+        return {**super().describe_pixels(), "crop": CENTRE * self.crop}
 
     @cached_property
     def model_(self) -> onnx_network.OnnxContent:
@@ -388,7 +407,7 @@ class HubEncoder(OnnxEncoder):
     def __post_init__(self) -> None:
         facts = find_encoder(self.encoder)
         # of the instance, not of the class
-        self.name, self.pooling = self.encoder, facts.pooling  # type: ignore[misc]
+        self.name, self.pooling, self.licence = self.encoder, facts.pooling, facts.licence  # type: ignore[misc]
         where, remedy = f"{PREPROCESSOR_CONFIG} of {self.name}", "get the encoder again"
         config = self.preprocessing or json.loads(load_file(facts, PREPROCESSOR_CONFIG).to_bytes())
         self._preprocessing = check_schema(Preprocessing, config, where, remedy)
@@ -405,6 +424,10 @@ class HubEncoder(OnnxEncoder):
         """Return the row of a view."""
         pixels = view.scale_to(MAX_ENLARGEMENT * self._preprocessing.side)
         return self._encode_pixels(self._preprocessing.scale(pixels))
+
+    def describe_pixels(self) -> JsonObject:
+        """Return how a picture becomes the pixels of the input, before they are normalised."""
+        return {**super().describe_pixels(), "preprocessing": self.preprocessing}
 
     def moments(self) -> tuple[Float32, Float32]:
         """Return the mean and deviation of values from 0 to 1, (3,) each."""

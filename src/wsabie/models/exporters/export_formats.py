@@ -1,6 +1,7 @@
 """Export of models for other programs: the table of formats, and functions that formats share."""
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -13,7 +14,14 @@ from wsabie.models.base.label_model import LabelModel
 from wsabie.storage.atomic_files import WriteError, create_folder
 from wsabie.storage.model_folder import ModelState, save_model_folder
 
-OPTIONS = {"k": "how many labels a graph gives", "int8": "tables of bytes", "license": "what a model card says"}
+OPTIONS = {
+    "k": "how many labels a graph gives",
+    "int8": "tables of bytes",
+    "with_encoder": "that a graph takes pictures",
+    "license": "which license the output has",
+}
+
+_LICENSE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")
 
 
 class ModelExportFormat(NamedTuple):
@@ -39,7 +47,7 @@ class ModelExportFormat(NamedTuple):
 
 FORMATS = {
     "onnx": ModelExportFormat(
-        "one graph for ONNX Runtime", "wsabie.models.exporters.onnx_model:write_onnx_model", frozenset({"k", "int8"})
+        "one graph for ONNX Runtime", "wsabie.models.exporters.onnx_model:write_onnx_model", frozenset(OPTIONS)
     ),
     "numpy": ModelExportFormat(
         "plain arrays with an example that reads them", "wsabie.models.exporters.portable_model:write_numpy_arrays"
@@ -70,7 +78,8 @@ def export(model: LabelModel | Annotator, out: str | Path, form: str = "onnx", *
         A new file ("onnx") or a new folder (other formats).
     form : {"onnx", "numpy", "huggingface", "half"}
     **options
-        "onnx": k (10), labels of a row, and int8 (False), tables of bytes. "huggingface": license (None is unknown).
+        "onnx": k (10), labels of a row; int8 (False), tables of bytes; with_encoder (False), the image encoder too, so
+        that pictures take the place of rows. "onnx" and "huggingface": license (None: unknown, or the encoder's).
 
     Returns
     -------
@@ -151,4 +160,7 @@ def _load_writer(form: str, options: dict[str, Any]) -> Any:
         raise InputError(f"{name} {reason}; the format {form} has none, so leave it out")
     if "k" in options:
         check_positive_integer(options["k"], "k")
+    license = options.get("license") or "unknown"
+    is_identifier = _LICENSE.fullmatch(license) is not None
+    require(is_identifier, f"the license {license!r} is not an identifier; give one such as apache-2.0 or cc-by-4.0")
     return resolve_name(FORMATS[form].writer)

@@ -1,12 +1,11 @@
 """Export as a model folder with a model card for the Hugging Face Hub, which `wsabie.load` opens too."""
 
-import re
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wsabie.core.errors import InputError, require
+from wsabie.core.errors import require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import collect_versions
 from wsabie.models.annotators import Annotator
@@ -16,7 +15,6 @@ from wsabie.models.joint_embedding.estimator import Wsabie
 
 TASKS = {"pictures": "image-classification", "sounds": "audio-classification", "documents": "text-classification"}
 """Task names of the Hub by modality; for rows it is "tabular-classification"."""
-_LICENSE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")
 _MODALITY_NOUNS = {"pictures": "pictures", "sounds": "sounds", "documents": "texts", "rows": "rows of features"}
 
 
@@ -26,10 +24,8 @@ def write_huggingface_folder(annotator: Annotator, out: Path, *, license: str | 
     Raises
     ------
     InputError
-        The license is not an identifier, or the folder cannot be written.
+        The folder cannot be written.
     """
-    if license is not None and not _LICENSE.fullmatch(license):
-        raise InputError(f"the license {license!r} is not an identifier; give one such as apache-2.0 or cc-by-4.0")
     annotator = replace(annotator, model=drop_replay_buffer(annotator.model))
     state = annotator.to_state()
     state.config["facts"] = facts = shorten_paths(annotator.facts)

@@ -2,8 +2,9 @@
 
 Dense models have one input "rows" float32 (n, d). Sparse models have two, padded to the longest row: "indices" int64
 (n, m) and "values" float32 (n, m); zero values do not count, whichever feature they name. ONNX Runtime gathers this
-form fastest, and it needs no row offsets, for which ONNX has no operator. The number of labels is fixed, because an
-input with a default would make ONNX Runtime warn whenever the file is opened.
+form fastest, and it needs no row offsets, for which ONNX has no operator. With the image encoder, there is one input
+"pictures" uint8 (n, height, width, 3). The number of labels is fixed, because an input with a default would make ONNX
+Runtime warn whenever the file is opened.
 
 With int8 each row of a table (a feature's, a label's) is rounded to 255 steps of its largest number. The graph converts
 it back, so rows and scores stay float32 and the result of a row depends on no other row.
@@ -20,8 +21,12 @@ from typing import Any
 import numpy as np
 
 from wsabie.core.arrays import Array, Float32
+from wsabie.core.errors import InputError, require
 from wsabie.core.machine import collect_versions
 from wsabie.core.optional_packages import import_optional
+from wsabie.features.base.feature_extractor import FeatureExtractor
+from wsabie.features.encoders.onnx_network import get_first_line
+from wsabie.features.extractors.onnx_encoders import ConseEncoder, OnnxEncoder
 from wsabie.models.annotators import Annotator
 from wsabie.models.exporters import portable_model
 from wsabie.models.exporters.export_formats import render_template, require_free_path
@@ -32,6 +37,8 @@ OPSET, IR = 18, 8
 """Versions that ONNX Runtime 1.14 and later read."""
 MAX_FILE_BYTES = (1 << 31) - (1 << 26)
 """Most bytes of arrays in a single file, because a protobuf message has less than 2 GiB."""
+_PREFIX = "encoder_"
+"""Beginning of the names of an encoder, so that a model has other ones."""
 _SMALL = 1 << 10
 MAX_INLINE_BYTES = 1 << 22
 """Most bytes of a list of names inside the file; longer lists get a file beside it."""
@@ -40,7 +47,15 @@ _DTYPES = {np.dtype(dtype): dtype for dtype in (np.int8, np.int64)}
 """Types of arrays beside float32."""
 
 
-def write_onnx_model(annotator: Annotator, out: Path, *, k: int = 10, int8: bool = False) -> list[Path]:
+def write_onnx_model(
+    annotator: Annotator,
+    out: Path,
+    *,
+    k: int = 10,
+    int8: bool = False,
+    with_encoder: bool = False,
+    license: str | None = None,
+) -> list[Path]:
     """Write the graph, and files beside it for data that are too large; all or nothing is written.
 
     Files that an interrupted export left beside it are replaced.
@@ -54,6 +69,10 @@ def write_onnx_model(annotator: Annotator, out: Path, *, k: int = 10, int8: bool
         Labels of a row, at most all labels.
     int8 : bool
         Write tables of bytes.
+    with_encoder : bool
+        Put the image encoder of the annotator in front: pictures in place of rows.
+    license : str or None
+        Licence in the file, beside that of the encoder.
 
     Returns
     -------
@@ -63,10 +82,12 @@ def write_onnx_model(annotator: Annotator, out: Path, *, k: int = 10, int8: bool
     Raises
     ------
     InputError
-        The package onnx is missing, the model is of another kind, or the files cannot be written.
+        The package onnx is missing, the model is of another kind, it has no encoder that can be exported, or the files
+        cannot be written.
     """
     onnx = import_optional("onnx", "an ONNX file is written by onnx", "onnx")
     fitted = annotator.model
+    encoder = _require_encoder(annotator.extractor, license) if with_encoder else None
     if isinstance(fitted, Fusion):
         members = portable_model.build_portable_members(fitted)
         model = replace(members[0][0], kind=fitted.kind)
@@ -76,9 +97,15 @@ def write_onnx_model(annotator: Annotator, out: Path, *, k: int = 10, int8: bool
         onnx_model, arrays = _build_graph(model, min(k, len(model.labels)), int8)
     inline_names, contents = _split_names(model, annotator.feature_names, out)
     form = {"kind": model.kind, "int8": str(int8).lower(), "rows": "sparse" if model.is_sparse else "dense"}
+    if encoder is not None:
+        require(not model.is_sparse, "the model takes rows as counts; train it with another scaling")
+        _put_encoder_first(onnx_model, encoder)
+        form |= {"rows": "pictures", "pixels": json.dumps(encoder.describe_pixels())}
+    if licences := dict.fromkeys(filter(None, (encoder.licence if encoder else None, license))):
+        form["license"] = " AND ".join(licences)
     onnx.helper.set_model_props(onnx_model, {**form, **inline_names})
     data, large = out.with_name(f"{out.name}.data"), []
-    if sum(array.nbytes for array in arrays.values()) > MAX_FILE_BYTES:
+    if onnx_model.ByteSize() + sum(array.nbytes for array in arrays.values()) > MAX_FILE_BYTES:
         large = [name for name, array in arrays.items() if array.nbytes >= _SMALL]
         contents[data] = (arrays[name].data for name in large)
     offset = 0
@@ -160,6 +187,42 @@ def _join_graphs(
         arrays[f"m{number}_share"] = np.array([weight], np.float32)
     joined.graph.node.extend(last_nodes)
     return joined, arrays
+
+
+def _require_encoder(extractor: FeatureExtractor | None, license: str | None) -> OnnxEncoder:
+    """Return an extractor that is a single image encoder with a known licence."""
+    if not isinstance(extractor, OnnxEncoder) or isinstance(extractor, ConseEncoder):
+        name = "rows of features" if extractor is None else f"the features {extractor.name}"
+        raise InputError(f"the model takes {name}, which are not those of one image encoder; leave with_encoder out")
+    is_known = bool(extractor.licence or license)
+    require(is_known, "the licence of the image encoder is unknown, and the file passes it on; state its license")
+    return extractor
+
+
+def _put_encoder_first(model: Any, extractor: OnnxEncoder) -> None:
+    """Put an image encoder in front of an ONNX model of dense rows, whose input is then pictures."""
+    import onnx
+
+    encoder, network = onnx.load_from_string(extractor.model_.to_bytes()), extractor.network
+    if all(entry.domain or entry.version < OPSET for entry in encoder.opset_import):
+        try:
+            encoder = onnx.version_converter.convert_version(encoder, OPSET)
+        except Exception as error:  # the converter raises classes of its own
+            problem = f"the image encoder cannot be brought to opset {OPSET} ({get_first_line(error)})"
+            raise InputError(f"{problem}; export the encoder in this version") from error
+    encoder = onnx.compose.add_prefix(encoder, _PREFIX)
+    n_axes = next(len(node.shape) for node in network.session.get_outputs() if node.name == network.output)
+    require(n_axes > 1, "the output of the image encoder has no stated shape; export the encoder with it")
+    facts = {"network": network, "n_axes": n_axes, "moments": extractor.moments()}
+    frame = onnx.parser.parse_model(render_template("encoder.onnx", ir=IR, opset=OPSET, **facts)).graph
+    cut = next(number for number, node in enumerate(frame.node, 1) if "network_input" in node.output)
+    frame.node[cut - 1].output[:], frame.node[cut].input[:] = [_PREFIX + network.input.name], [_PREFIX + network.output]
+    nodes = [*frame.node[:cut], *encoder.graph.node, *frame.node[cut:], *model.graph.node]
+    ends = frame.input, model.graph.output
+    model.graph.CopyFrom(onnx.helper.make_graph(nodes, "wsabie", *ends, encoder.graph.initializer))
+    del model.opset_import[:]
+    model.opset_import.extend(encoder.opset_import)
+    model.ir_version = max(model.ir_version, encoder.ir_version)
 
 
 def _write_all(contents: dict[Path, Iterable[bytes | memoryview]]) -> None:
