@@ -1,19 +1,25 @@
-"""Is-a lists, word vectors and ARFF: of public data where WSABIE_TEST_DATA names them, else made up."""
+"""Is-a lists, word vectors, ARFF and misspelt names: public data where WSABIE_TEST_DATA names them, else made up."""
 
 import gzip
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pyarrow import parquet
 
 from benchmarks.libraries.measure import Work, compare
 from wsabie.io.formats.mulan import read_mulan
 from wsabie.io.vocabulary.hierarchy_files import read_hierarchy
 from wsabie.io.vocabulary.word_vector_files import read_word_vectors
+from wsabie.samples import get_sample_path
 from wsabie.storage.rejects import Rejects
+from wsabie.vocabulary import spelling_variants
 from wsabie.vocabulary.hierarchy_distances import FAR
+
+NAMES = 10_000
 
 
 def run(folder: Path) -> None:
@@ -32,6 +38,7 @@ def run(folder: Path) -> None:
     _compare_vectors(vectors, folder)
     if (data / "bibtex_mulan").is_dir():
         _compare_arff(data / "bibtex_mulan", folder)
+    _compare_spelling()
 
 
 def _compare_hierarchies(path: Path) -> None:
@@ -137,3 +144,48 @@ def _compare_arff(folder: Path, work_folder: Path) -> None:
 
     title = f"{path.stat().st_size / 1e6:.1f} MB of sparse ARFF"
     compare(title, {"ours": ours, "liac-arff": liac, "scipy": scipy}, str)
+
+
+def _compare_spelling() -> None:
+    labels = parquet.read_table(get_sample_path("emoji"), columns=["labels"])["labels"].to_pylist()
+    keys = sorted({spelling_variants.squeeze_name(label) for row in labels for label in row if label.isascii()})
+    keys = [key for key in keys if spelling_variants.MIN_LETTERS_ONE <= len(key) <= spelling_variants.MAX_LENGTH]
+    names = keys[:: max(1, len(keys) // NAMES)][:NAMES]
+    lengths = np.array(list(map(len, names)))
+    pairs = spelling_variants._find_candidate_pairs(names, lengths)
+    first_names, second_names = ([names[place] for place in places] for places in pairs.T)
+
+    def ours() -> Work:
+        return lambda: len(list(spelling_variants._find_typing_errors(names)))
+
+    def all_pairs() -> Work:
+        from rapidfuzz import process
+        from rapidfuzz.distance import OSA
+
+        def work() -> int:
+            table = process.cdist(names, names, scorer=OSA.distance, score_cutoff=2, dtype=np.uint8)
+            first, second = np.nonzero(np.triu(table <= 2, 1))
+            allowed = np.where(np.minimum(lengths[first], lengths[second]) < spelling_variants.MIN_LETTERS_TWO, 1, 2)
+            is_near = table[first, second] <= allowed
+            near = zip(first[is_near].tolist(), second[is_near].tolist(), strict=True)
+            return sum(re.findall(r"\d+", names[a]) == re.findall(r"\d+", names[b]) for a, b in near)
+
+        return work
+
+    entrants = {"ours": ours, "rapidfuzz all pairs": all_pairs}
+    compare(f"typing errors among {len(names):,} names", entrants, lambda n: f"{n:,} pairs")
+
+    def our_distances() -> Work:
+        return lambda: spelling_variants._measure_distances(first_names, second_names)
+
+    def their_distances() -> Work:
+        from rapidfuzz import process
+        from rapidfuzz.distance import OSA
+
+        options: Any = {"scorer": OSA.distance, "score_cutoff": 2, "dtype": np.int64}
+        return lambda: process.cpdist(first_names, second_names, **options)
+
+    expected: Any = our_distances()()
+    entrants = {"ours": our_distances, "rapidfuzz cpdist": their_distances}
+    title = f"distances of {len(pairs):,} candidate pairs"
+    compare(title, entrants, lambda distances: f"same: {bool(np.array_equal(distances, expected))}")  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 Typing errors are found by deletion: two names at distance 2 leave the same remainder after the right two letters of
 each are deleted, and equal remainders have equal hashes. A hundred thousand names take seconds, because not all pairs
-are compared.
+are compared. We keep ours because rapidfuzz 3.14.6 compares them all.
 """
 
 import re
