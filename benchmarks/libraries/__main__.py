@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.machine import describe_machine
 
-TOPICS = ("readers", "tags", "features", "ranking", "storage", "evaluation", "vocabulary", "jobs")
+TOPICS = ("readers", "tags", "features", "ranking", "storage", "evaluation", "vocabulary", "jobs", "limits")
 
 
 def main() -> None:
