@@ -1,4 +1,4 @@
-"""Features of texts and sounds: words of a dictionary, hashed words, cepstral coefficients."""
+"""Features: words of a dictionary, hashed words, kernel principal components, cepstral coefficients."""
 
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,20 @@ from benchmarks.libraries.readers import read_documents
 from wsabie.core.arrays import Float32
 from wsabie.features.audio.mfcc import MfccConfig, compute_mfcc
 from wsabie.features.extractors.bag_of_words import BagOfWords, WordCounter
+from wsabie.features.kernel_pca import KernelPca
+from wsabie.features.nystroem import compute_exact_kernel, measure_loss
 from wsabie.features.text.text_decoder import fold_text
 
 COPIES, RATE, SECONDS = 8, 16_000, 120
+FEW_ROWS, COMPONENTS, FEW_COMPONENTS, LANDMARKS = 600, 256, 64, 128
 WORD = r"\w+"
 
 
 def run(folder: Path) -> None:
-    """Count words of the bundled documentation, and describe a made-up sound."""
+    """Count words of the bundled documentation, find their components, and describe a made-up sound."""
     _compare_words()
     _compare_many_words()
+    _compare_components()
     _compare_sound()
 
 
@@ -80,6 +84,57 @@ def _compare_many_words() -> None:
         {"ours": ours, "scikit-learn CountVectorizer": count},
         lambda words: f"{len(words & expected):,} words in common",  # type: ignore[operator]
     )
+
+
+def _compare_components() -> None:
+    from scipy.sparse import csr_matrix
+
+    texts = [document["text"] for document in read_documents()]
+    bag = BagOfWords(10_000, hashing=True, weighting="counts")
+    cells = [bag.extract_text(text) for text in texts]
+    ends = np.cumsum([0, *(len(columns) for columns, _ in cells)])
+    columns, values = (np.concatenate(part) for part in zip(*cells, strict=True))
+    X = csr_matrix((values.astype(np.float32), columns, ends), shape=(len(texts), 10_000))
+    few = X[:FEW_ROWS]
+    dense = few.toarray()
+
+    def ours(rows: Any, n_components: int, **options: Any) -> Work:
+        return lambda: KernelPca(n_components, **options).fit(rows, threads=1).transform(rows, threads=1)
+
+    def intersect(x: Any, z: Any) -> float:
+        return float(np.minimum(x, z).sum())
+
+    def by_our_kernel() -> Work:
+        from sklearn.decomposition import KernelPCA
+
+        pca = KernelPCA(COMPONENTS, kernel="precomputed")
+        return lambda: pca.fit_transform(compute_exact_kernel(X, X, 1))
+
+    def exact() -> Work:
+        from sklearn.decomposition import KernelPCA
+
+        return lambda: KernelPCA(FEW_COMPONENTS, kernel=intersect).fit_transform(dense)
+
+    def approximate() -> Work:
+        from sklearn.decomposition import PCA
+        from sklearn.kernel_approximation import Nystroem
+
+        nystroem = Nystroem(intersect, n_components=LANDMARKS, random_state=0)
+        return lambda: PCA(FEW_COMPONENTS).fit_transform(nystroem.fit_transform(dense))
+
+    def note(rows: Any) -> str:
+        used = X if len(rows) == X.shape[0] else few
+        loss = measure_loss(compute_exact_kernel(used, used, 1), rows)
+        return f"explained {loss.explained:.3f}, error {loss.error:.3f}"
+
+    title = f"{COMPONENTS} components of {len(texts):,} rows of 10,000 hashed words"
+    entrants = {"ours": lambda: ours(X, COMPONENTS), "scikit-learn KernelPCA, our kernel": by_our_kernel}
+    compare(title, entrants, note)
+    title = f"{FEW_COMPONENTS} components of {FEW_ROWS} rows"
+    compare(title, {"ours": lambda: ours(few, FEW_COMPONENTS), "scikit-learn KernelPCA": exact}, note)
+    entrants = {"ours": lambda: ours(few, FEW_COMPONENTS, n_landmarks=LANDMARKS, choice="uniform"),
+                "scikit-learn Nystroem and PCA": approximate}  # fmt: skip
+    compare(f"{title}, {LANDMARKS} landmarks", entrants, note)
 
 
 def _compare_sound() -> None:
