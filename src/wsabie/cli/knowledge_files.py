@@ -9,7 +9,7 @@ from wsabie.cli.framework import JsonObject, Options, Settings, option
 from wsabie.cli.inputs import format_names, is_training_data, read_label_file
 from wsabie.cli.output import TerminalProgress, format_count, print_note
 from wsabie.cli.shared_options import HierarchyOptions
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.models.estimator_specs import find_spec, list_parameters
 
 if TYPE_CHECKING:
@@ -104,9 +104,8 @@ class LabelOptions(WordOptions):
             return {}
         vectors = load_word_vectors(self.vectors)
         if find_spec(kind).needs != "vectors":
-            if dim not in (None, vectors.dim):
-                fact = f"{self.vectors} has vectors of {vectors.dim} dimensions and --dim is {dim}"
-                raise InputError(f"{fact}; leave --dim out")
+            fact = f"{self.vectors} has vectors of {vectors.dim} dimensions and --dim is {dim}"
+            require(dim in (None, vectors.dim), f"{fact}; leave --dim out")
             return {"init_labels": vectors, "dim": vectors.dim}
         labels = read_label_file(self.labels) if self.labels else ()
         knowledge = load_knowledge(self.knowledge) if self.knowledge else None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wsabie.core.arrays import Float32, Int64, Matrix
-from wsabie.core.errors import InputError, require
+from wsabie.core.errors import require
 from wsabie.core.execution import SILENT, Executor, Progress, SerialExecutor
 from wsabie.core.json_conversion import JsonObject
 from wsabie.evaluation.score_evaluation import BlockFigures, Evaluation, EvaluationAccumulator
@@ -220,9 +220,8 @@ def iterate_item_blocks(source: ItemSource) -> Iterator[ItemList]:
 
 def detect_output_format(file: Path) -> "OutputFormat":
     """Return the writer for this file name; raise InputError for an unknown suffix."""
-    if file.suffix.lower() not in _FORMS:
-        fact = "the labels of rows are written as .jsonl, .tsv or .parquet"
-        raise InputError(f"{fact}; give {file} one of these endings")
+    fact = "the labels of rows are written as .jsonl, .tsv or .parquet"
+    require(file.suffix.lower() in _FORMS, f"{fact}; give {file} one of these endings")
     return _FORMS[file.suffix.lower()]
 
 

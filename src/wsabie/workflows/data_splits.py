@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Int64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.evaluation.bursts import find_leaders, parse_capture_times
 from wsabie.evaluation.quadruplets import split_quadruplets
@@ -243,9 +243,8 @@ def split_labels(rows: FeatureTable, valid: float, test: float, seed: int, least
     InputError
         Rows with further views of images, which would keep the held-out label, or as `hold_out_labels`.
     """
-    if rows.augment:
-        fact = "further views of a picture would keep the label that is held out"
-        raise InputError(f"{fact}; extract features without `augment`")
+    fact = "further views of a picture would keep the label that is held out"
+    require(not rows.augment, f"{fact}; extract features without `augment`")
     sides, remaining = {}, rows.Y
     for number, (name, share) in enumerate((("test", test), ("valid", valid))):
         if share or name == "test":

@@ -260,9 +260,8 @@ def _open_finished(out: Path, digest: str, progress: Progress) -> ShardFolder:
     """Open and verify finished shards; refuse shards of another source."""
     try:
         shards = shard_folder.open_shard_folder(out)
-        if shards.origin != digest:
-            fact = f"{out} holds shards of other data, of data that has changed or with other options"
-            raise InputError(f"{fact}; name another, or delete it")
+        fact = f"{out} holds shards of other data, of data that has changed or with other options"
+        require(shards.origin == digest, f"{fact}; name another, or delete it")
         shards.verify(progress)
     except InputError as error:
         raise InputError(str(error).replace(shard_folder.MAKE_AGAIN, _explain_restart(out))) from error
@@ -350,9 +349,8 @@ def _write_missing_shards(
 ) -> ShardFolder:
     """Write the missing shards, then the files beside them."""
     n_rows = runs.total("rows")
-    if not n_rows:
-        remedy = "look at the list that `rejects=FILE` writes"
-        raise InputError(f"no rows are left of {format_path(runs.stream.path)}; {remedy}")
+    remedy = "look at the list that `rejects=FILE` writes"
+    require(n_rows > 0, f"no rows are left of {format_path(runs.stream.path)}; {remedy}")
     require(
         runs.total("pairs") > 0, f"nothing in {format_path(runs.stream.path)} has a label; give rows that have some"
     )

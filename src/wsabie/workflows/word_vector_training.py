@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wsabie.core.arrays import Float32
-from wsabie.core.errors import InputError
+from wsabie.core.errors import InputError, require
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.optional_packages import import_optional
 from wsabie.features.text.text_decoder import fold_text
@@ -95,9 +95,8 @@ def learn_word_vectors(
         workers=threads, seed=seed, max_vocab_size=_MAX_COUNTED,
     )  # fmt: skip
     model.build_vocab(_report_pass(text, progress, "counting words"))
-    if not len(model.wv):
-        times = "" if min_count == 1 else f" {min_count} times"
-        raise InputError(f"no word is found{times} in {src}; give more text, or a lower `min_count`")
+    times = "" if min_count == 1 else f" {min_count} times"
+    require(len(model.wv) > 0, f"no word is found{times} in {src}; give more text, or a lower `min_count`")
     with progress.stage("learning vectors", epochs, "epochs") as stage:
         model.train(text, total_examples=model.corpus_count, epochs=epochs, callbacks=[_EpochCallback(stage.advance)])
     return WordVectorResult(list(model.wv.index_to_key), model.wv.vectors, int(model.corpus_total_words))

@@ -196,9 +196,8 @@ def _load_extractor(path: Path) -> "FeatureExtractor":
     from wsabie.models.annotators import KIND, Annotator
     from wsabie.storage.model_folder import read_folder_kind
 
-    if not path.exists():
-        remedy = "give a folder that `wsabie features` saved beside its file or a model that was trained on pictures"
-        raise InputError(f"there is no feature extractor at {path}; {remedy}, or leave --extractor out to learn one")
+    remedy = "give a folder that `wsabie features` saved beside its file or a model that was trained on pictures"
+    require(path.exists(), f"there is no feature extractor at {path}; {remedy}, or leave --extractor out to learn one")
     if read_folder_kind(path) != KIND:
         return load_extractor(path)
     extractor = Annotator.load(path).extractor
@@ -250,9 +249,8 @@ def _load_map(folder: Path, map_folder: Path | None, map_options: Settings) -> "
     """Load an existing map; refuse one that was made with other options."""
     from wsabie.features.kernel_pca import KernelPca
 
-    if not folder.exists():
-        remedy = "give a folder that `wsabie features kpca` saved beside its file, or leave --map out to learn one"
-        raise InputError(f"there is no map at {folder}; {remedy}")
+    remedy = "give a folder that `wsabie features kpca` saved beside its file, or leave --map out to learn one"
+    require(folder.exists(), f"there is no map at {folder}; {remedy}")
     pca = KernelPca.load(folder)
     if map_folder:
         pca.refuse_other_options(map_options, folder, "leave these options out, or give another --map")

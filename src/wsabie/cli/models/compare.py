@@ -17,7 +17,7 @@ from wsabie.cli import shared_options as shared
 from wsabie.cli.framework import Options, Settings, command, option
 from wsabie.cli.inputs import IN_TABLES, ONLY_SPACES, list_declared_files, read_test_declaration, run_by_data
 from wsabie.cli.knowledge_files import match_data_siblings, print_siblings, summarize_siblings
-from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.errors import InputError, WsabieError, require
 from wsabie.storage.atomic_files import check_writable, lock_folder
 from wsabie.storage.output_checks import refuse_unknown_files
 from wsabie.storage.rejects import Rejects
@@ -76,9 +76,8 @@ def choose_folder(keep: KeepOptions, data: Path, settings: Sequence[object]) -> 
     with lock_folder(folder):
         pass
     has_results = folder.is_dir() and any(folder.iterdir())
-    if has_results and not (keep.resume or keep.restart):
-        fact = f"{folder} holds finished models of a comparison that was stopped"
-        raise InputError(f"{fact}; give --resume to go on from them, or --restart")
+    fact = f"{folder} holds finished models of a comparison that was stopped"
+    require(not has_results or keep.resume or keep.restart, f"{fact}; give --resume to go on from them, or --restart")
     if keep.resume and not has_results:
         _refuse_other_settings(None if keep.work else DEFAULT_PARENT, stem)
         output.print_note(f"there is no unfinished comparison at {folder}; this run starts from the beginning")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from wsabie.cli.framework import JsonObject
 from wsabie.cli.inputs import load_annotator, load_space, make_label_table
 from wsabie.cli.output import InterruptExit, print_note
-from wsabie.core.errors import InputError, WsabieError
+from wsabie.core.errors import InputError, WsabieError, require
 from wsabie.core.json_conversion import to_json_value
 from wsabie.storage.atomic_files import WriteError, explain_write_errors, lock_folder
 from wsabie.storage.rejects import Rejects
@@ -175,9 +175,8 @@ def refuse_discard(model: Path, work: Path, *, resume: bool, restart: bool) -> b
     has_work, has_model = (path.is_dir() and any(path.iterdir()) for path in (work, model))
     if resume and restart:
         raise InputError("--resume goes on from unfinished training and --restart removes it; leave one of them out")
-    if has_work and not (resume or restart):
-        remedy = "give --resume to go on from it, or --restart to start over"
-        raise InputError(f"{work} holds unfinished training; {remedy}")
+    remedy = "give --resume to go on from it, or --restart to start over"
+    require(not has_work or resume or restart, f"{work} holds unfinished training; {remedy}")
     if is_model_folder(model) and resume and not has_work:
         return True
     if has_model:

@@ -72,9 +72,8 @@ def search(options: SearchOptions) -> Report:
     from wsabie.workflows.augmented_search import AugmentedSearch, drop_labels_without_vector
 
     _check_options(options)
-    if load_space(options.model) is not None:
-        remedy = "search takes a model of labels, a space is a --related-model"
-        raise InputError(f"{options.model} is a space of several kinds; {remedy}")
+    remedy = "search takes a model of labels, a space is a --related-model"
+    require(load_space(options.model) is None, f"{options.model} is a space of several kinds; {remedy}")
     annotator = inputs.load_annotator(options.model, options.threads)
     require_embeddings(annotator.model)
     vocabulary = annotator.model.vocabulary_
@@ -114,9 +113,8 @@ def _check_options(options: SearchOptions) -> None:
     if options.labels.relation is not None and not options.labels.related_model:
         raise InputError("--relation is one of a space; name that space with --related-model, or leave --relation out")
     suffix = None if options.out is None else options.out.suffix.lower()
-    if suffix not in (None, ".html", ".png"):
-        fact = "neither a page (.html) nor a sheet (.png)"
-        raise InputError(f"--out {options.out} is {fact}; choose one of these endings")
+    fact = "neither a page (.html) nor a sheet (.png)"
+    require(suffix in (None, ".html", ".png"), f"--out {options.out} is {fact}; choose one of these endings")
     if options.embeddings is not None:
         refuse_foreign_files(options.embeddings)
     models = (options.model, *(options.labels.related_model or ()))

@@ -197,9 +197,8 @@ def _refuse_useless_validation(options: TrainOptions, is_trained: bool) -> None:
     for flag, value in about_epochs.items():
         if not value or is_trained or (holds_out and flag == "hold-out"):
             continue
-        if holds_out and flag != "log":
-            fact = f"{options.kind} chooses by the nDCG of rows of the data that it holds out"
-            raise InputError(f"{fact}; leave --{flag} out, or choose their share by --hold-out")
+        fact = f"{options.kind} chooses by the nDCG of rows of the data that it holds out"
+        require(not holds_out or flag == "log", f"{fact}; leave --{flag} out, or choose their share by --hold-out")
         raise InputError(f"--{flag} is about epochs, and {options.kind} has none; leave --{flag} out")
     if options.metric is not None and options.hold_out == 0 and options.valid is None:
         raise InputError("--metric chooses the epoch by rows that are set aside; give --valid DATA or more --hold-out")
@@ -322,9 +321,8 @@ def _open_sources(
 
 def _require_regions(image_label: str | None, path: Path, source: "Source") -> None:
     """Refuse a label of the full pictures that marked regions are in if there are no regions."""
-    if image_label is not None and not inputs.has_regions(source):
-        fact = f"--image-label labels the pictures that regions are in, and {path} has no regions"
-        raise InputError(f"{fact}; leave it out")
+    fact = f"--image-label labels the pictures that regions are in, and {path} has no regions"
+    require(image_label is None or inputs.has_regions(source), f"{fact}; leave it out")
 
 
 def _report_training(recipe: "TrainingRecipe", result: "TrainingOutcome", rounds: "list[RoundReport]") -> Report:

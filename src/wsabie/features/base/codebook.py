@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from wsabie.core.arrays import Float32, Int32, Int64
-from wsabie.core.errors import InputError
+from wsabie.core.errors import require
 from wsabie.core.execution import SILENT, Executor, Progress
 from wsabie.core.machine import count_available_cores
 from wsabie.core.validation import build_incidence
@@ -129,9 +129,8 @@ def learn_codebook(
     """
     distinct = np.unique(np.ascontiguousarray(blocks, np.float32), axis=0)
     n_words = suggest_codebook_size(len(distinct)) if n_words is None else n_words
-    if len(distinct) < n_words:
-        problem = f"the sample has {len(distinct):,} distinct blocks, fewer than the {n_words:,} visual words asked for"
-        raise InputError(f"{problem}; ask for fewer words or give more pictures")
+    problem = f"the sample has {len(distinct):,} distinct blocks, fewer than the {n_words:,} visual words asked for"
+    require(len(distinct) >= n_words, f"{problem}; ask for fewer words or give more pictures")
     sample = distinct[np.random.default_rng(seed).permutation(len(distinct))]
     lengths = float(np.einsum("nd,nd->", sample, sample, dtype=np.float64))
     centres, error = sample[:n_words].copy(), np.inf

@@ -279,9 +279,8 @@ def build_opening_error(model: OnnxContent, error: Exception) -> InputError:
 
 
 def _read_input(inputs: list[Any], side: int | None) -> NetworkInput:
-    if len(inputs) != 1:
-        problem = f"the ONNX model has {len(inputs)} inputs ({', '.join(node.name for node in inputs[:5])})"
-        raise InputError(f"{problem}; give an image encoder, which has one")
+    problem = f"the ONNX model has {len(inputs)} inputs ({', '.join(node.name for node in inputs[:5])})"
+    require(len(inputs) == 1, f"{problem}; give an image encoder, which has one")
     (node,) = inputs
     shape, dtype = list(node.shape), _TYPES.get(node.type)
     fixed_sizes = [size if isinstance(size, int) and size > 0 else None for size in shape]

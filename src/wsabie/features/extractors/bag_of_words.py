@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from wsabie.core.arrays import Array, Int32, Int64, UInt8, view_as_writable
-from wsabie.core.errors import InputError, ModelFolderError, UnreadableItemError, require
+from wsabie.core.errors import ModelFolderError, UnreadableItemError, require
 from wsabie.features.base.feature_extractor import EncodedRow
 from wsabie.features.base.sampling import WorkContext, format_nothing_readable, select_evenly
 from wsabie.features.base.word_extractor import Weighting, WordExtractor
@@ -274,9 +274,8 @@ class BagOfWords(WordExtractor):
             n_read += len(text)
         require(n_read > 0, format_nothing_readable(source, context.rejects))
         words, _ = counter.most_frequent(self._count_columns(), min_count=self.min_count)
-        if not len(words):
-            problem = f"no word is found {self.min_count} times in the documents of {source.path}"
-            raise InputError(f"{problem}; give more documents, or a lower `min_count`")
+        problem = f"no word is found {self.min_count} times in the documents of {source.path}"
+        require(len(words) > 0, f"{problem}; give more documents, or a lower `min_count`")
         self.words_, self.missed_ = words, counter.missed
 
     def _iterate_texts(self, source: ItemSource, context: WorkContext) -> Iterator[bytearray]:

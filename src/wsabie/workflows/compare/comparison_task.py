@@ -164,9 +164,8 @@ def build_comparison_task(
 
 
 def _check_same_columns(train: FeatureTable, rows: FeatureTable, name: str) -> None:
-    if rows.X.shape[1] != train.X.shape[1]:
-        fact = f"the {name} rows have {rows.X.shape[1]} features and the training rows {train.X.shape[1]}"
-        raise InputError(f"{fact}; extract the features of both with the same settings")
+    fact = f"the {name} rows have {rows.X.shape[1]} features and the training rows {train.X.shape[1]}"
+    require(rows.X.shape[1] == train.X.shape[1], f"{fact}; extract the features of both with the same settings")
     if rows.label_names != train.label_names:
         fact = f"the {name} rows and the training rows number their labels differently"
         raise InputError(f"{fact}; read them as one collection and split it, or align them first")
