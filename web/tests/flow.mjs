@@ -308,6 +308,12 @@ async function search(page) {
   await page.locator(".result-grid .tile").first().waitFor();
   assert.match(page.url(), /text=/);
   await shoot(page, "search");
+  await page.getByRole("button", { name: "Filters", exact: true }).click();
+  const filtered = page.waitForResponse((r) => r.url().includes("/search?") && r.url().includes("unlabelled=true"));
+  await page.getByRole("checkbox", { name: "Without any tag" }).check();
+  assert.equal((await filtered).status(), 200);
+  await shoot(page, "search-filters");
+  await page.getByRole("checkbox", { name: "Without any tag" }).uncheck();
   await page.getByLabel("Search with a picture").setInputFiles(picture);
   await page.locator(".by-picture .result-grid .tile").first().waitFor();
   await page.goBack();

@@ -113,15 +113,14 @@ class ModelInfo(ResponseModel):
 # Items
 
 
-class ItemQuery(BaseModel):
-    """Filter and order of a list of items."""
+class ItemConditions(BaseModel):
+    """Filter of items that are present."""
 
     label: Text = None
     label_state: Literal["accepted", "rejected", "suggested"] = "accepted"
     min_probability: Probability = None
     max_probability: Probability = None
     unlabelled: bool = False
-    state: Literal["present", "missing", "unreadable"] = "present"
     folder: Text = None
     root: Id | None = None
     taken_from: Text = None
@@ -129,6 +128,12 @@ class ItemQuery(BaseModel):
     words: Text = None
     ids: Annotated[str | None, Field(max_length=20_000, pattern=r"^\d{1,19}(,\d{1,19})*$")] = None
     no_tag_fits: float | None = Field(None, gt=0, le=1, description=MIN_PRECISION_HELP)
+
+
+class ItemQuery(ItemConditions):
+    """Filter and order of a list of items."""
+
+    state: Literal["present", "missing", "unreadable"] = "present"
     sort: Literal["path", "taken_at", "added_at", "best_probability", "uncertainty", "probability"] = "path"
     descending: bool = False
     cursor: Annotated[str | None, Field(max_length=5000)] = None

@@ -59,4 +59,50 @@ def test_apply_suggests_by_names(cli: Cli, init: Cli, photos: Path, names: Path)
     found = cli("collection", "search", photos, "flying insect", "-k", 1)
     assert found.out.splitlines()[0] == "flying insect: what the network sees is near 'flying insect'"
     assert found.out.splitlines()[1].startswith("butterfly.jpg")
+    assert "\nflying insect: looks like butterfly.jpg, the first of these\n" in found.out
     assert "damage" not in cli("collection", "status", photos, "--check").out
+
+
+@pytest.mark.skipif(
+    not text_encoders.is_sentence_encoder_installed(), reason="the extra `words` is not installed; run `make setup`"
+)
+def test_free_words_find_labels_then_what_the_network_sees_then_neighbours(cli: Cli, init: Cli, tmp_path: Path) -> None:
+    """All bundled photos without tags; only the groups of words that are labels have tagged photos."""
+    photos = shutil.copytree(get_photo_folder(), tmp_path / "photos")
+    (photos / "metadata.csv").unlink()
+    (tmp_path / "names.txt").write_text("butterfly\nguitar\nfish\nhammer\ntoucan\n", encoding="utf-8")
+    init(photos, "--labels", tmp_path / "names.txt", "--tags", "none")
+    assert cli("collection", "apply", photos, "--threads", 1).code == 0
+
+    def search(text: str, *options: object) -> list[tuple[str, list[str]]]:
+        found = cli("collection", "search", photos, text, "-k", 4, "--json", *options)
+        assert found.code == 0, found.err
+        return [(group["reason"], [hit["path"] for hit in group["hits"]]) for group in found.json["groups"]]
+
+    near, alike = search("musical instrument")
+    assert near[0] == "what the network sees is near 'musical instrument'"
+    assert all(path.startswith("music/") for path in near[1])
+    assert alike[0] == f"looks like {near[1][0]}, the first of these"
+    assert alike[1]
+    assert not {*near[1]} & {*alike[1]}
+
+    fewer = search("musical instrument -drum")
+    assert near[1][2] == "music/world_music_orchestra.jpg"
+    assert not any("music/world_music_orchestra.jpg" in paths for _, paths in fewer)
+    assert near[1][0] not in search("musical instrument -guitar")[0][1]
+    assert search("musical instrument", "--under", "music", "--words", "mexico") == [
+        (near[0], ["music/world_music_mexico.jpg"])
+    ]
+    ((_, paths),) = search("insect", "--label", "butterfly", "--label-state", "suggested", "--min-probability", 0.1)
+    assert paths == ["animal/erase_caterpillar.jpg"]
+
+    cli("collection", "tag", photos, "animal/erase_butterfly.jpg", "--accept", "butterfly")
+    reasons = [reason for reason, _ in search("butterfly insect")]
+    assert reasons[:3] == [
+        "tagged 'butterfly'", "looks like 'butterfly'", "what the network sees is near 'butterfly insect'"
+    ]  # fmt: skip
+    assert search("insect butterfly", "--label", "butterfly")[0][1] == ["animal/erase_butterfly.jpg"]
+    untagged = search("butterfly insect", "--untagged")
+    assert not any("animal/erase_butterfly.jpg" in paths for _, paths in untagged)
+    nothing = cli("collection", "search", photos, "insect", "--words", "nowhere")
+    assert (nothing.code, nothing.out, "there is no label 'insect'" in nothing.err) == (0, "", True)

@@ -153,7 +153,7 @@ def test_a_text_tower_places_names_and_synonyms_among_photos(
     item = next(item for item, name in animals.items() if name == "bee")
     assert first_labels(collection, result.model)[item] == ["bee", "bee", *ANIMALS[1:]][int(expected.argmax())]
     monkeypatch.setattr(zero_shot, "NEAR", -np.inf)
-    (group,) = search_items(collection, "zzzqqq", len(ANIMALS)).groups
+    group = search_items(collection, "zzzqqq", len(ANIMALS)).groups[0]
     assert len(group.hits) == len(ANIMALS)
 
 
@@ -187,9 +187,12 @@ def test_a_trained_model_replaces_it_and_free_words_go_on(collection: Collection
     assert trained.is_in_use
     assert trained.figures["previous_metrics"] is None
     assert trained.model == load_model_in_use(collection).id != first.model
-    (group,) = search_items(collection, "flying insect", 1).groups
+    group, alike = search_items(collection, "flying insect", 1).groups
     assert animals[group.hits[0].item] == "butterfly"
     assert group.reason == "what the network sees is near 'flying insect'"
+    assert alike.reason == "looks like erase_butterfly.jpg, the first of these"
+    reasons = [group.reason for group in search_items(collection, "butterfly", 1).groups]
+    assert "what the network sees is near 'butterfly'" in reasons  # beside what the trained model finds
     dolphin = add_item(
         collection, Path(shutil.copy(get_photo_folder() / "animal/erase_dolphin.jpg", collection.folder))
     )

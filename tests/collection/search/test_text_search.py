@@ -5,6 +5,7 @@ from PIL import Image
 
 from wsabie.collection.annotations.decisions import tag_items
 from wsabie.collection.folder.collection import Collection
+from wsabie.collection.items.filters import ItemFilter
 from wsabie.collection.labels.label_edits import edit_label
 from wsabie.collection.labels.label_enrichment import enrich_labels
 from wsabie.collection.scan.scanner import scan_collection
@@ -58,6 +59,33 @@ def test_broader_concept_can_be_excluded(tagged: Collection, meanings: LabelKnow
     results = search_items(tagged, 'ship -"wheeled vehicle"', knowledge=meanings)
     assert summarise_groups(results)[0] == ("tagged 'ship'", "d")
     assert sorted(results.meaning.excluded.values()) == ["bicycle", "car"]
+
+
+@pytest.mark.parametrize(
+    ("criteria", "letters", "related"),
+    [
+        (ItemFilter(), "ae", "bc"),
+        (ItemFilter(label="red"), "a", "c"),
+        (ItemFilter(words="e.png"), "e", ""),
+        (ItemFilter(ids=(1, 2)), "a", "b"),
+        (ItemFilter(taken_from="2026"), "", ""),  # of no picture is known when it was taken
+        (ItemFilter(unlabelled=True), "", ""),
+    ],
+)
+def test_all_groups_pass_a_filter(
+    tagged: Collection, meanings: LabelKnowledge, criteria: ItemFilter, letters: str, related: str
+) -> None:
+    groups = dict(summarise_groups(search_items(tagged, "car", 9, meanings, criteria)))
+    assert groups.pop("tagged 'car'", "") == letters
+    assert "".join(sorted("".join(groups.values()))) == related
+
+
+def test_words_that_are_not_labels_are_noted_beside_labels(tagged: Collection) -> None:
+    results = search_items(tagged, "ship plane")
+    assert summarise_groups(results)[0] == ("tagged 'ship'", "de")
+    assert results.meaning.notes == ["'ship plane' is not a label"]
+    with pytest.raises(UnknownLabelError, match="no label 'plane'"):
+        search_items(tagged, "ship -plane")
 
 
 def test_longer_phrases_are_tried_first(tagged: Collection, meanings: LabelKnowledge) -> None:

@@ -30,6 +30,9 @@ export type MapMethod = MapStatus["method"];
 type ItemParameters = NonNullable<operations["list_items"]["parameters"]["query"]>;
 export type Sort = NonNullable<ItemParameters["sort"]>;
 
+/** Filter of a list of items or of a search. */
+export type ItemConditions = Omit<operations["search_by_words"]["parameters"]["query"], "text" | "k">;
+
 /** Filter and order of a list of items. */
 export interface ItemQuery extends Omit<ItemParameters, "cursor" | "k"> {
   selection?: string; // never sent: the number of a selection, see gallery/external-selection.ts
@@ -161,7 +164,8 @@ export const api = {
   undo: (entry: number | null) => post<UndoResult>("/undo", { entry }),
   listJournal: (beforeId: number | null, k: number, signal?: AbortSignal) =>
     get<JournalPage>(`/journal${buildQuery({ k, before_id: beforeId })}`, signal),
-  search: (text: string, k: number, signal?: AbortSignal) => get<SearchResult>(`/search${buildQuery({ text, k })}`, signal),
+  search: (text: string, k: number, conditions: ItemConditions, signal?: AbortSignal) =>
+    get<SearchResult>(`/search${buildQuery({ ...conditions, text, k })}`, signal),
   searchByPicture: (file: Blob, region: string | null, k: number, signal?: AbortSignal) =>
     upload<PictureSearchResult>(`/search/picture${buildQuery({ k, region })}`, file, signal),
   completeLabels: (start: string, k: number, signal?: AbortSignal) =>

@@ -543,7 +543,7 @@ export interface paths {
         };
         /**
          * Search By Words
-         * @description Find items by labels in any language; `-label` excludes one, and related labels come last.
+         * @description Find items by labels or other words, among those that pass a filter; `-word` excludes.
          */
         get: operations["search_by_words"];
         put?: never;
@@ -1842,7 +1842,6 @@ export interface operations {
                 min_probability?: number | null;
                 max_probability?: number | null;
                 unlabelled?: boolean;
-                state?: "present" | "missing" | "unreadable";
                 folder?: string | null;
                 root?: number | null;
                 taken_from?: string | null;
@@ -1851,6 +1850,7 @@ export interface operations {
                 ids?: string | null;
                 /** @description Only labels that are right this often as far as the held-out items of the collection tell. */
                 no_tag_fits?: number | null;
+                state?: "present" | "missing" | "unreadable";
                 sort?: "path" | "taken_at" | "added_at" | "best_probability" | "uncertainty" | "probability";
                 descending?: boolean;
                 cursor?: string | null;
@@ -2429,6 +2429,19 @@ export interface operations {
         parameters: {
             query: {
                 text: string;
+                label?: string | null;
+                label_state?: "accepted" | "rejected" | "suggested";
+                min_probability?: number | null;
+                max_probability?: number | null;
+                unlabelled?: boolean;
+                folder?: string | null;
+                root?: number | null;
+                taken_from?: string | null;
+                taken_to?: string | null;
+                words?: string | null;
+                ids?: string | null;
+                /** @description Only labels that are right this often as far as the held-out items of the collection tell. */
+                no_tag_fits?: number | null;
                 /** @description Results, at most. */
                 k?: number;
             };

@@ -4,6 +4,7 @@ import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
 import type { CollectionStatus, LabelFacet } from "../api/types";
 import { formatNumber, formatPercent } from "../base/format";
+import { FilterField } from "../base/filter-field";
 import { LabelInput } from "../base/label-input";
 import { useLoad } from "../base/loading";
 import { updateSearchParams } from "../base/router";
@@ -24,10 +25,11 @@ const FILE_STATES = [
 interface FilterPanelProps {
   params: URLSearchParams;
   facts: CollectionStatus | null;
+  isSearch?: boolean; // only pictures that are there are found
   onClose: () => void;
 }
 
-export function FilterPanel({ params, facts, onClose }: FilterPanelProps): ReactNode {
+export function FilterPanel({ params, facts, isSearch, onClose }: FilterPanelProps): ReactNode {
   const facets = useLoad("facets", api.getFacets).value;
   const read = (name: string): string => params.get(name) ?? "";
   return (
@@ -73,7 +75,11 @@ export function FilterPanel({ params, facts, onClose }: FilterPanelProps): React
         <DateField name="from" title="From" value={read("from")} />
         <DateField name="to" title="To" value={read("to")} />
       </fieldset>
-      <ChoiceFilter name="Files" param="presence" value={read("presence")} choices={FILE_STATES} />
+      {isSearch ? (
+        <FilterField name="Words in the file names" placeholder="File names" value={read("words")} onFilter={(words) => updateSearchParams({ words })} />
+      ) : (
+        <ChoiceFilter name="Files" param="presence" value={read("presence")} choices={FILE_STATES} />
+      )}
       <button type="button" disabled={countFilters(params) === 0} onClick={() => updateSearchParams(NO_FILTERS)}>
         Clear all
       </button>

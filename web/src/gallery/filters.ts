@@ -1,7 +1,6 @@
 /** Filters and order of the gallery, as parameters of its address. */
 
-import type { ItemQuery } from "../api/client";
-import type { Sort } from "../api/client";
+import type { ItemConditions, ItemQuery, Sort } from "../api/client";
 
 export const SORTS: { value: Sort; name: string; descending: boolean }[] = [
   { value: "path", name: "Name", descending: false },
@@ -32,12 +31,21 @@ export function isSuggestionList(params: URLSearchParams): boolean {
 
 /** Build the query for the service. */
 export function buildItemQuery(params: URLSearchParams): ItemQuery {
-  const label = params.get("label") ?? "";
-  const isSuggested = isSuggestionList(params);
   const sort = SORTS.find((s) => s.value === params.get("sort")) ?? SORTS[0]!;
-  const query: ItemQuery = { sort: sort.value === "probability" && !isSuggested ? "best_probability" : sort.value };
+  const query: ItemQuery = { sort: sort.value === "probability" && !isSuggestionList(params) ? "best_probability" : sort.value };
   const descending = params.get("order") === "other" ? !sort.descending : sort.descending;
   if (descending) query.descending = true;
+  if (params.get("selection")) query.selection = params.get("selection")!;
+  const presence = params.get("presence");
+  query.state = presence === "missing" || presence === "unreadable" ? presence : "present";
+  return { ...query, ...buildConditions(params) };
+}
+
+/** Build the filter for the service; a search takes it too. */
+export function buildConditions(params: URLSearchParams): ItemConditions {
+  const label = params.get("label") ?? "";
+  const isSuggested = isSuggestionList(params);
+  const query: ItemConditions = {};
   if (label) query.label = label;
   const state = params.get("state");
   if (label && (state === "accepted" || state === "rejected" || state === "suggested")) query.label_state = state;
@@ -51,9 +59,6 @@ export function buildItemQuery(params: URLSearchParams): ItemQuery {
   if (params.get("untagged")) query.unlabelled = true;
   const unfitPercent = Number(params.get("unfit"));
   if (unfitPercent > 0 && unfitPercent <= 100) query.no_tag_fits = unfitPercent / 100;
-  if (params.get("selection")) query.selection = params.get("selection")!;
-  const presence = params.get("presence");
-  query.state = presence === "missing" || presence === "unreadable" ? presence : "present";
   for (const [name, key] of [
     ["folder", "folder"],
     ["from", "taken_from"],

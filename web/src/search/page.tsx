@@ -1,23 +1,27 @@
 /** Page of the search by words or by a picture. */
 
 import { type DragEvent, type ReactNode, useEffect, useState } from "react";
-import { api } from "../api/client";
+import { api, type ItemConditions } from "../api/client";
+import type { CollectionStatus } from "../api/types";
 import { LabelInput } from "../base/label-input";
 import { useLoad } from "../base/loading";
 import { useShortcuts } from "../base/shortcuts";
 import { updateSearchParams, useSearchParams } from "../base/router";
 import { useStore } from "../base/store";
 import { EmptyState, Icon, ErrorMessage } from "../base/components";
+import { FilterPanel } from "../gallery/filter-panel";
+import { buildConditions, countFilters } from "../gallery/filters";
 import { siblingItems } from "../item/sibling-items";
 import { PictureResults, queryPicture, searchWithFile } from "./picture-search";
 import { ResultGroups } from "./results";
 import { parseLastTerm, quoteLabel } from "./query-text";
 
-export function SearchPage(): ReactNode {
+export function SearchPage({ facts }: { facts: CollectionStatus | null }): ReactNode {
   const params = useSearchParams();
   const text = params.get("text") ?? "";
   const byPicture = params.get("by") === "picture";
   const picture = useStore(queryPicture);
+  const [showsFilters, setShowsFilters] = useState(false);
   const [isDraggedOver, setIsDraggedOver] = useState(false);
   const trackDrag = (event: DragEvent, isOver: boolean): void => {
     event.preventDefault();
@@ -49,19 +53,27 @@ export function SearchPage(): ReactNode {
       }}
     >
       <h1 className="sr">Search</h1>
-      <SearchBar text={text} />
+      <SearchBar text={text} filterCount={countFilters(params)} showsFilters={showsFilters} onFilter={() => setShowsFilters(!showsFilters)} />
       {byPicture && picture ? (
         <PictureResults key={picture.key} picture={picture} />
-      ) : text ? (
-        <TextResults text={text} />
       ) : (
-        <SearchStart />
+        <div className="gallery-main">
+          {showsFilters && <FilterPanel params={params} facts={facts} isSearch onClose={() => setShowsFilters(false)} />}
+          <div className="gallery-list">{text ? <TextResults text={text} conditions={buildConditions(params)} /> : <SearchStart />}</div>
+        </div>
       )}
     </section>
   );
 }
 
-function SearchBar({ text }: { text: string }): ReactNode {
+interface SearchBarProps {
+  text: string;
+  filterCount: number;
+  showsFilters: boolean;
+  onFilter: () => void;
+}
+
+function SearchBar({ text, filterCount, showsFilters, onFilter }: SearchBarProps): ReactNode {
   const [value, setValue] = useState(text);
   const [shownText, setShownText] = useState(text);
   if (shownText !== text) {
@@ -83,6 +95,9 @@ function SearchBar({ text }: { text: string }): ReactNode {
       />
       <button type="button" className="primary" onClick={() => run(value)} aria-label="Search">
         <Icon name="search" />
+      </button>
+      <button type="button" aria-label="Filters" aria-expanded={showsFilters} onClick={onFilter}>
+        <Icon name="filter" /> <span className="wide">Filters{filterCount > 0 ? ` (${filterCount})` : ""}</span>
       </button>
       <label className="button" title="Search with a picture: choose, drop or paste one">
         <Icon name="picture" />
@@ -107,7 +122,7 @@ function SearchStart(): ReactNode {
   return (
     <EmptyState title="What are you looking for?">
       <p>
-        Words in any language of the labels; <kbd>-word</kbd> leaves something out. Or drop a picture here.
+        Labels in any language, or other words; <kbd>-word</kbd> leaves something out. Or drop a picture here.
       </p>
       <div className="chips center">
         {frequentLabels.map((l) => (
@@ -120,8 +135,8 @@ function SearchStart(): ReactNode {
   );
 }
 
-function TextResults({ text }: { text: string }): ReactNode {
-  const results = useLoad(`search ${text}`, (signal) => api.search(text, 24, signal));
+function TextResults({ text, conditions }: { text: string; conditions: ItemConditions }): ReactNode {
+  const results = useLoad(`search ${text} ${JSON.stringify(conditions)}`, (signal) => api.search(text, 24, conditions, signal));
   const groups = results.value?.groups;
   useEffect(() => siblingItems.set((groups ?? []).flatMap((group) => group.items)), [groups]);
   if (results.error) return <ErrorMessage error={results.error} onRetry={results.reload} />;

@@ -97,7 +97,7 @@ export function App(): ReactNode {
           ) : path === "/review" ? (
             <ReviewPage facts={collection.value} />
           ) : path === "/search" ? (
-            <SearchPage />
+            <SearchPage facts={collection.value} />
           ) : path === "/labels" ? (
             <LabelsPage />
           ) : path === "/training" ? (

@@ -1,7 +1,7 @@
 """`wsabie collection search`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from wsabie.cli.collection import CollectionOptions
 from wsabie.cli.framework import JsonObject, Report, argument, command, option
@@ -18,9 +18,19 @@ if TYPE_CHECKING:
 class ItemSearchOptions(CollectionOptions):
     """Options of `wsabie collection search`."""
 
-    text: str = argument('Labels in any language; -x: without it; "x y" in quotes: one label.', metavar="TEXT")
+    text: str = argument('Labels in any language, or any words; -x: without it; "x y": one label.', metavar="TEXT")
     k: int = option("Items of each group, at most.", 10, flag="-k", min=1, max=100)
     knowledge: Knowledge = None
+    label: str | None = option("Only items with this label.", metavar="LABEL")
+    label_state: Literal["accepted", "rejected", "suggested"] = option("State of that label.", "accepted")
+    min_probability: float | None = option("Suggested label: at least this probability.", min=0, max=1)
+    max_probability: float | None = option("Suggested label: at most this probability.", min=0, max=1)
+    unlabelled: bool = option("Only items without labels.", flag="--untagged")
+    no_tag_fits: float | None = option("Untagged, and no suggestion has this precision.", metavar="PRECISION", max=1)
+    under: str | None = option("Only this folder of the collection, and those below it.", metavar="FOLDER")
+    taken_from: str | None = option("Taken then or later, such as 2026-05.", metavar="TIME")
+    taken_to: str | None = option("Taken before this day or time ended.", metavar="TIME")
+    words: str | None = option("Words that all occur in the path.", metavar="WORDS")
     out: Path | None = option("PNG file for the pictures of the result.", metavar="FILE.png")
 
 
@@ -31,17 +41,23 @@ class ItemSearchOptions(CollectionOptions):
 def search(options: ItemSearchOptions) -> Report:
     """Find items by words, in groups with reasons.
 
-    First come those with the tag, then those alike, then those of related labels.
+    First come those with the tag and those alike, then those near to the words, then neighbours.
     """
     if options.out is not None and options.out.suffix.lower() != ".png":
         raise InputError(f"--out {options.out} is not a sheet; choose a name that ends in .png")
     with options.open(read_only=True) as collection:
+        from wsabie.collection.items.filters import ItemFilter
         from wsabie.collection.items.item_pages import read_items_by_id
         from wsabie.collection.search.query_parsing import load_label_knowledge
         from wsabie.collection.search.text_search import search_items
 
         options.check_outputs(("picture", options.out), inputs=collection.roots().values())
-        result = search_items(collection, options.text, options.k, load_label_knowledge(*options.knowledge or ()))
+        names = ("label", "label_state", "min_probability", "max_probability", "unlabelled", "no_tag_fits")
+        conditions = options.pick(*names, "taken_from", "taken_to", "words")
+        knowledge = load_label_knowledge(*options.knowledge or ())
+        result = search_items(
+            collection, options.text, options.k, knowledge, ItemFilter(folder=options.under, **conditions)
+        )
         item_ids = [hit.item for group in result.groups for hit in group.hits]
         paths = {item.id: item.path for item in read_items_by_id(collection, item_ids)}
         if options.out is not None:
@@ -98,4 +114,9 @@ def _serialize_result(result: "SearchResult", paths: dict[int, str]) -> JsonObje
         for group in result.groups
     ]
     labels, excluded = (list(names.values()) for names in (result.meaning.labels, result.meaning.excluded))
-    return {"labels": labels, "excluded": excluded, "notes": result.meaning.notes, "groups": groups}
+    return {
+        "labels": labels,
+        "excluded": excluded + result.meaning.unwanted,
+        "notes": result.meaning.notes,
+        "groups": groups,
+    }

@@ -291,6 +291,18 @@ def read_item_page(
     return ItemPage(page_items, make_next_cursor(rows, order, limit), total)
 
 
+def select_others(connection: sa.Connection, criteria: ItemFilter) -> list[tables.Query]:
+    """Return the query for items that fail a filter, in a list; none if the filter requires nothing.
+
+    Raises
+    ------
+    InputError, UnknownLabelError
+        As `read_item_page`.
+    """
+    conditions = [clause.condition for clause in build_clauses(_resolve_filter(connection, criteria, "path"))]
+    return [sa.select(items.c.id).where(sa.and_(*conditions).is_not(sa.true()))] if conditions else []
+
+
 def _resolve_filter(connection: sa.Connection, criteria: ItemFilter, sort: str) -> FilterQuery:
     """Return the filter with ids in place of names."""
     model = decisions.find_model_in_use(connection)

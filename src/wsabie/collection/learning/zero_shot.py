@@ -5,7 +5,7 @@ are points of `ConseEncoder`, and labels the sentence vectors of their names and
 score. Training replaces such a model; its points of items stay for searches.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -43,6 +43,8 @@ SLOPE, OFFSET = 14.0, -10.5
 """Sigmoid of a cosine's probability, fitted on photos of 200 kinds of objects; none of the collection's own."""
 NEAR = -4.9
 """Lowest logit of an item that a free text finds: a cosine of .4 in `ConseEncoder`."""
+MAX_UNWANTED = 1000
+"""Maximum number of items that a word which is not a label leaves out."""
 MIN_DECISIONS = 20
 """Decisions from which on the probabilities follow the collection's own; again when they have doubled."""
 
@@ -187,17 +189,34 @@ def find_model(collection: Collection) -> model_registry.LoadedModel | None:
 
 def find_items_by_text(collection: Collection, text: str, k: int, exclude: Iterable[int] = ()) -> list[ItemNeighbour]:
     """Return the items nearest to a text, best first; none without a zero-shot model or its encoder."""
+    return next(iter(_find_by_texts(collection, [text], k, exclude)), [])
+
+
+def find_unwanted_items(collection: Collection, text: str, unwanted: Sequence[str]) -> list[int] | None:
+    """Return the items nearer to an unwanted text than to another; None if none can be found."""
+    results = _find_by_texts(collection, [text, *unwanted], MAX_UNWANTED)
+    if not results:
+        return None
+    nearest, *rivals = results
+    scores = dict(nearest)
+    return [item for neighbours in rivals for item, score in neighbours if score > scores.get(item, -1.0)]
+
+
+def _find_by_texts(
+    collection: Collection, texts: Sequence[str], k: int, exclude: Iterable[int] = ()
+) -> list[list[ItemNeighbour]]:
+    """Return the items near to each text, best first; empty without a zero-shot model or its encoder."""
     record = _find_record(collection)
     if record is None:
         return []
     model_id, encoder = record
     slope, offset = _get_sigmoid(encoder)
     try:
-        vectors = list(_open_text_encoder(encoder).encode([text]))
-        (neighbours,) = find_nearest_items(collection, vectors, k, exclude=exclude, model=model_id)
+        vectors = list(_open_text_encoder(encoder).encode(list(texts)))
+        results = find_nearest_items(collection, vectors, k, exclude=exclude, model=model_id)
     except InputError:  # its files or the encoder are gone, or it has processed no items
         return []
-    return [near for near in neighbours if slope * near.score + offset >= NEAR]
+    return [[near for near in neighbours if slope * near.score + offset >= NEAR] for neighbours in results]
 
 
 def _find_record(collection: Collection) -> tuple[int, str] | None:

@@ -226,8 +226,10 @@ def find_nearest_items(
     return results
 
 
-def find_similar_items(collection: Collection, item: int, k: int = 20) -> list[ItemNeighbour]:
-    """Return the items nearest to an item in the space of the model in use.
+def find_similar_items(
+    collection: Collection, item: int, k: int = 20, *, exclude: Iterable[int] = ()
+) -> list[ItemNeighbour]:
+    """Return the items nearest to an item in the space of the model in use; without `exclude`.
 
     Raises
     ------
@@ -239,7 +241,7 @@ def find_similar_items(collection: Collection, item: int, k: int = 20) -> list[I
     position = int(np.searchsorted(embeddings.items, item))
     if position == len(embeddings.items) or embeddings.items[position] != item:
         raise InputError(f"the model has not seen item {item} yet; run: {format_step('apply', collection.folder)}")
-    return find_nearest_items(collection, [embeddings.vectors[position]], k, exclude=(item,), model=model)[0]
+    return find_nearest_items(collection, [embeddings.vectors[position]], k, exclude=(item, *exclude), model=model)[0]
 
 
 def _repeat_exclusion(positions: Int64, n_queries: int, n_items: int) -> Matrix:

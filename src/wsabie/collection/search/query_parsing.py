@@ -19,7 +19,6 @@ from wsabie.io.vocabulary.knowledge_graphs import read_knowledge_graph
 from wsabie.search.query_labels import HierarchyRelatedLabels, QueryMatcher
 from wsabie.vocabulary.concept_matching import match_labels
 from wsabie.vocabulary.knowledge_graph import KnowledgeGraph
-from wsabie.vocabulary.name_suggestions import format_unknown_label
 
 _WORD = re.compile(r'(?P<no>-?)(?:"(?P<quoted>[^"]*)"|(?P<word>[^\s,"]+))|,')
 _WORDS_OF_NAME = 6  # longest name that is looked up in knowledge files
@@ -47,11 +46,18 @@ class ParsedQuery(NamedTuple):
         Labels that an item must not have.
     notes : list of str
         Sentences that explain the interpretation.
+    text : str
+        All words that are not excluded.
+    unknown, unwanted : list of str
+        Words of the text, and excluded phrases, that are not labels.
     """
 
     terms: list[QueryTerm]
     excluded: dict[int, str]
     notes: list[str]
+    text: str
+    unknown: list[str]
+    unwanted: list[str]
 
     @property
     def labels(self) -> dict[int, str]:
@@ -100,24 +106,29 @@ def parse_query(connection: Connection, text: str, knowledge: LabelKnowledge | N
 
     Raises
     ------
-    UnknownLabelError
-        No word means a label; the nearest names are suggested.
     InputError
-        The query is empty or has unwanted labels only.
+        The query is empty or has unwanted words only.
     """
     names, matcher = read_names(connection), None if knowledge is None else knowledge.read_matchers(connection)[0]
-    terms: list[QueryTerm] = []
-    unwanted: dict[int, str] = {}
+    query = ParsedQuery([], {}, [], "", [], [])
+    wanted: list[str] = []
     for is_excluded, words in split_phrases(text):
+        wanted += [] if is_excluded else words
         while words:
             term, n_words = match_longest(names, words, matcher)
-            if is_excluded:
-                unwanted |= term.labels
+            if term is None and is_excluded:
+                query.unwanted.append(" ".join(words))
+                break
+            if term is None:
+                query.unknown.append(words[0])
+            elif is_excluded:
+                query.excluded.update(term.labels)
             else:
-                terms.append(term)
+                query.terms.append(term)
             words = words[n_words:]
-    require(bool(terms), "the search has only words to leave out; write a label before them: dog -puppy")
-    return ParsedQuery(terms, unwanted, [term.note for term in terms if term.note])
+    require(bool(wanted), "the search has only words to leave out; write a label before them: dog -puppy")
+    query.notes.extend(term.note for term in query.terms if term.note)
+    return query._replace(text=" ".join(wanted))
 
 
 class LabelNames:
@@ -150,14 +161,16 @@ read_names = DatabaseCache(LabelNames)
 """Cached names of a database, read again after every change."""
 
 
-def match_longest(names: LabelNames, words: Sequence[str], matcher: QueryMatcher | None) -> tuple[QueryTerm, int]:
-    """Return the meaning of the longest phrase at the start, and its number of words."""
+def match_longest(
+    names: LabelNames, words: Sequence[str], matcher: QueryMatcher | None
+) -> tuple[QueryTerm | None, int]:
+    """Return the meaning of the longest phrase at the start and its number of words, or None and 1."""
     for n_words in range(min(len(words), max(names.most_words, _WORDS_OF_NAME)), 0, -1):
         phrase = " ".join(words[:n_words])
         term = names.find(phrase) or (None if matcher is None else _match_knowledge(names, phrase, matcher))
         if term is not None:
             return term, n_words
-    raise UnknownLabelError(format_unknown_label(words[0], list(names.labels.values())))
+    return None, 1
 
 
 def _match_knowledge(names: LabelNames, phrase: str, matcher: QueryMatcher) -> QueryTerm | None:

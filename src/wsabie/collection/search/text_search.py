@@ -1,34 +1,30 @@
-"""Search by words: items with the tag, items that look like it, and related labels; or by free text.
+"""Search by words: items of labels, items near to the text by an encoder, then neighbours.
 
 The answer says what the words mean (`wsabie.collection.search.query_parsing`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice, product
 from typing import NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, SelectBase, and_, func, select
+from sqlalchemy import BindParameter, Connection, SelectBase, and_, bindparam, func, select, union
 
 from wsabie.collection.db.database import begin_read, begin_snapshot
 from wsabie.collection.db.tables import Query, annotations, items, labels
 from wsabie.collection.folder.collection import Collection
+from wsabie.collection.items.filters import ItemFilter
+from wsabie.collection.items.item_pages import select_others
 from wsabie.collection.labels import label_store
-from wsabie.collection.learning.zero_shot import find_items_by_text
-from wsabie.collection.registry.item_index import ItemNeighbour, find_nearest_items
-from wsabie.collection.registry.model_registry import LoadedModel, load_model_in_use
-from wsabie.collection.search.query_parsing import (
-    LabelKnowledge,
-    ParsedQuery,
-    QueryTerm,
-    match_longest,
-    parse_query,
-    read_names,
-    split_phrases,
-)
+from wsabie.collection.learning.zero_shot import find_items_by_text, find_unwanted_items
+from wsabie.collection.registry.item_index import ItemNeighbour, find_nearest_items, find_similar_items
+from wsabie.collection.registry.model_registry import LoadedModel, find_usable_model, load_model_in_use
+from wsabie.collection.search.query_parsing import LabelKnowledge, ParsedQuery, QueryTerm, parse_query, read_names
 from wsabie.core.arrays import Float32, Int64
 from wsabie.core.errors import InputError, UnknownLabelError, require
 from wsabie.search.exact_index import find_top_k
+from wsabie.vocabulary.name_suggestions import format_unknown_label
 
 RELATED = 6
 """Maximum number of groups of related labels."""
@@ -123,16 +119,20 @@ class ResultGroup(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """Interpretation of a query and groups of items: tagged, similar, then of related labels."""
+    """Interpretation of a query and groups of items: of its labels, by the encoder, then neighbours."""
 
     meaning: ParsedQuery
     groups: list[ResultGroup]
 
 
 def search_items(
-    collection: Collection, text: str, k: int = 24, knowledge: LabelKnowledge | None = None
+    collection: Collection,
+    text: str,
+    k: int = 24,
+    knowledge: LabelKnowledge | None = None,
+    criteria: ItemFilter | None = None,
 ) -> SearchResult:
-    """Find items by words; words that are not a label are a free text about untagged items.
+    """Find items by words: those of labels first, then by what the encoder sees, then neighbours.
 
     Parameters
     ----------
@@ -143,38 +143,44 @@ def search_items(
         Maximum number of items in a group.
     knowledge : LabelKnowledge or None
         Knowledge for words that are not a label, and for parts and other relations.
+    criteria : ItemFilter or None
+        Filter that all items pass.
 
     Raises
     ------
     UnknownLabelError
-        No word means a label; the nearest names are suggested.
+        A word is not a label, and no encoder of words finds anything; the nearest names are suggested.
     InputError
-        The query is empty or has unwanted labels only.
+        The query is empty or has excluded words only, or the filter is invalid.
     """
     require(len(text) <= _MAX_LETTERS, f"the text has {len(text):,} characters; search with at most {_MAX_LETTERS:,}")
+    criteria = criteria or ItemFilter()
     with begin_snapshot(collection.engine) as connection:
-        try:
-            meaning = parse_query(connection, text, knowledge)
-        except UnknownLabelError as error:
-            result = _search_free_text(collection, connection, text, k, str(error))
-            if not result.groups:
-                raise
-            return result
+        meaning, names = parse_query(connection, text, knowledge), read_names(connection).labels
+        left_out = [_select_decided(meaning.excluded), *select_others(connection, criteria)]
+        left_out += _select_unwanted(collection, meaning, names)
         # Rejecting one label of a term with several is not a reason against an item.
         single_labels = [label_id for term in meaning.terms if len(term.labels) == 1 for label_id in term.labels]
-        excluded_query = _select_decided(single_labels, "rejected").union(_select_decided(meaning.excluded))
+        excluded_query = union(*left_out, _select_decided(single_labels, "rejected"))
         excluded = connection.scalars(excluded_query).all()
         related_first = [*_find_kinds(connection, meaning), *_find_by_knowledge(connection, meaning, knowledge)]
-        names = read_names(connection).labels
         related = list(islice(_find_related(collection, meaning, related_first, names), _MAX_CANDIDATES))
         combinations = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
         label_sets = [[label_id for label_id, _ in pairs] for pairs in combinations] + [[label.id] for label in related]
-        # The first two groups hold up to 2 k items, which later groups skip.
+        # The first groups hold up to 2 k items, which later groups skip.
         neighbours = find_items_of_labels(collection, label_sets, 3 * k, exclude=excluded)
-        by_label = [(pairs[0][1], near) for pairs, near in zip(combinations, neighbours, strict=False)]
-        groups = _make_main_groups(connection, meaning, k, by_label)
+        by_label = [(pairs[0][1], near) for pairs, near in zip(combinations, neighbours, strict=False) if pairs]
+        groups = _make_main_groups(connection, meaning, k, by_label, union(*left_out)) if meaning.terms else []
         shown_items, half = {hit.item for group in groups for hit in group.hits}, max(1, k // 2)
-        n_newest = len(shown_items) + (RELATED + 1) * half
+        free_groups = _find_by_encoder(collection, connection, meaning, k, {*excluded, *shown_items})
+        groups = [group for group in (*groups, *free_groups) if group.hits]
+        if meaning.unknown:
+            message = format_unknown_label(meaning.unknown[0], list(names.values()))
+            if not groups and criteria == ItemFilter():
+                raise UnknownLabelError(message)
+            meaning.notes.append(f"'{meaning.text}' is not a label" if " " in meaning.text else message)
+        shown_items |= {hit.item for group in free_groups for hit in group.hits}
+        n_newest, n_first = len(shown_items) + (RELATED + 1) * half, len(groups)
         is_allowed, related_ids = annotations.c.item_id.not_in(excluded_query), [label.id for label in related]
         tagged = label_store.find_example_items(connection, related_ids, n_newest, is_allowed)
     for label, near in zip(related, neighbours[len(combinations) :], strict=True):
@@ -184,33 +190,55 @@ def search_items(
         if hits:
             groups.append(ResultGroup([label.name], label.reason, label.score, hits))
             shown_items |= {hit.item for hit in hits}
-        if len(groups) == RELATED + 2:
+        if len(groups) == n_first + RELATED:
             break
-    return SearchResult(meaning, [group for group in groups if group.hits])
+    return SearchResult(meaning, groups)
 
 
-def _search_free_text(collection: Collection, connection: Connection, text: str, k: int, note: str) -> SearchResult:
-    """Find untagged items by words that are not a label, without those of excluded labels."""
-    words: list[str] = []
-    excluded: dict[int, str] = {}
-    for is_excluded, phrase in split_phrases(text):
-        if is_excluded:
-            excluded |= match_longest(read_names(connection), phrase, None)[0].labels
-        else:
-            words += phrase
-    title = " ".join(words)
-    excluded_items = connection.scalars(_select_decided(excluded)).all()
-    hits = [SearchHit(item, title, score) for item, score in find_items_by_text(collection, title, k, excluded_items)]
-    reason = f"what the network sees is near '{title}'"
-    groups = [ResultGroup([title], reason, None, hits)] if hits else []
-    return SearchResult(ParsedQuery([], excluded, [f"'{title}' is not a label" if len(words) > 1 else note]), groups)
+def _select_unwanted(collection: Collection, meaning: ParsedQuery, names: Mapping[int, str]) -> list[Query]:
+    """Return the query for items that the encoder puts nearer to excluded words, in a list.
+
+    Excluded labels count as well where the text is not a label.
+    """
+    phrases = [*meaning.unwanted, *(meaning.excluded.values() if meaning.unknown else ())]
+    unwanted = find_unwanted_items(collection, meaning.text, phrases) if phrases else []
+    if unwanted is None and meaning.unwanted:
+        raise UnknownLabelError(format_unknown_label(meaning.unwanted[0], list(names.values())))
+    effect = "is not a label; what the network sees nearer to it is left out"
+    meaning.notes.extend(f"'{phrase}' {effect}" for phrase in meaning.unwanted)
+    item_ids: BindParameter[list[int]] = bindparam("unwanted", unwanted, expanding=True, literal_execute=True)
+    return [select(items.c.id).where(items.c.id.in_(item_ids))] if unwanted else []
+
+
+def _find_by_encoder(
+    collection: Collection, connection: Connection, meaning: ParsedQuery, k: int, exclude: set[int]
+) -> list[ResultGroup]:
+    """Return the items near to a text, and for words that are not labels those like the first of them."""
+    title, model = meaning.text, find_usable_model(collection)[0]
+    if not meaning.unknown and model is not None and model.is_zero_shot:  # labels are such texts already
+        return []
+    hits = [SearchHit(item, title, score) for item, score in find_items_by_text(collection, title, k, exclude)]
+    groups = [ResultGroup([title], f"what the network sees is near '{title}'", None, hits)] if hits else []
+    if meaning.unknown and hits:
+        with suppress(InputError):  # the model in use has not processed the item
+            near = find_similar_items(
+                collection, hits[0].item, max(1, k // 2), exclude=exclude | {hit.item for hit in hits}
+            )
+            path = connection.scalar(select(items.c.path).where(items.c.id == hits[0].item))
+            alike = [SearchHit(item, title, score) for item, score in near]
+            groups.append(ResultGroup([title], f"looks like {path}, the first of these", None, alike))
+    return groups
 
 
 def _make_main_groups(
-    connection: Connection, meaning: ParsedQuery, k: int, by_label: Sequence[tuple[str, list[ItemNeighbour]]]
+    connection: Connection,
+    meaning: ParsedQuery,
+    k: int,
+    by_label: Sequence[tuple[str, list[ItemNeighbour]]],
+    left_out: SelectBase,
 ) -> list[ResultGroup]:
     """Return the groups of tagged and of similar items; of a term's labels the best one counts."""
-    tagged = _find_tagged(connection, meaning.terms, k, _select_decided(meaning.excluded))
+    tagged = _find_tagged(connection, meaning.terms, k, left_out)
     similar: dict[int, SearchHit] = {}
     hits = [SearchHit(item, label, score) for label, neighbours in by_label for item, score in neighbours]
     for hit in sorted(hits, key=lambda hit: -(hit.score or 0.0)):

@@ -82,9 +82,14 @@ def list_items(
 ) -> item_pages.ItemPage:
     """List items that pass a filter, a page at a time."""
     paging = query.model_dump(include={"sort", "descending", "cursor"})
-    ids = None if query.ids is None else tuple(map(int, query.ids.split(",")))
-    criteria = ItemFilter(**query.model_dump(exclude={"ids", *paging}), ids=ids)
-    return item_pages.read_item_page(collection, criteria, **paging, limit=min(k, MAX_PAGE_SIZE))
+    return item_pages.read_item_page(collection, make_filter(query), **paging, limit=min(k, MAX_PAGE_SIZE))
+
+
+def make_filter(conditions: schemas.ItemConditions) -> ItemFilter:
+    """Return the filter of a request."""
+    ids = None if conditions.ids is None else tuple(map(int, conditions.ids.split(",")))
+    names = ItemFilter.__dataclass_fields__.keys() - {"ids"}
+    return ItemFilter(**conditions.model_dump(include=names), ids=ids)
 
 
 @router.get("/items/{item}")
@@ -181,16 +186,20 @@ def serialize_hit_groups(collection: Collection, groups: Sequence[ItemHitSequenc
 
 @search_router.get("/search", response_model=schemas.SearchResult)
 def search_by_words(
-    collection: OpenCollection, context: Context, text: Annotated[str, Query(max_length=1000)], k: ItemLimit
+    collection: OpenCollection,
+    context: Context,
+    text: Annotated[str, Query(max_length=1000)],
+    k: ItemLimit,
+    conditions: Annotated[schemas.ItemConditions, Query()],
 ) -> JsonObject:
-    """Find items by labels in any language; `-label` excludes one, and related labels come last."""
+    """Find items by labels or other words, among those that pass a filter; `-word` excludes."""
     with begin_snapshot(collection.engine):
-        result = text_search.search_items(collection, text, k, context.label_knowledge)
+        result = text_search.search_items(collection, text, k, context.label_knowledge, make_filter(conditions))
         item_groups = serialize_hit_groups(collection, [group.hits for group in result.groups])
     groups, meaning = zip(result.groups, item_groups, strict=True), result.meaning
     return {
         "labels": list(meaning.labels.values()),
-        "excluded": list(meaning.excluded.values()),
+        "excluded": [*meaning.excluded.values(), *meaning.unwanted],
         "notes": meaning.notes,
         "groups": [group._asdict() | {"items": items} for group, items in groups if items],
     }
