@@ -28,9 +28,9 @@ import numpy as np
 
 from benchmarks import negatives, sampler_study
 from benchmarks.machine import describe_machine, machine, verdict
+from wsabie.core.arrays import count_rows
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.kernels.training import negative_samplers as kernels
-from wsabie.models.base.feature_matrix import count_rows
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.models.joint_embedding.estimator import Wsabie
 from wsabie.training.kernel_threads import KernelThreads

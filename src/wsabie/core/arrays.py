@@ -45,6 +45,11 @@ class Csr(NamedTuple):
         return len(self.indptr) - 1
 
 
+def count_rows(rows: Csr | Array) -> int:
+    """Return the number of rows, sparse or dense."""
+    return rows.n_rows if isinstance(rows, Csr) else len(rows)
+
+
 class _View:
     """Array interface that declares the memory of an array writable."""
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wsabie.core.arrays import LANES, Array, Csr, Float32, view_as_writable
+from wsabie.core.arrays import LANES, Array, Csr, Float32, count_rows, view_as_writable
 from wsabie.embedding import tables
 from wsabie.embedding.protocols import EntityInputs, KernelArrays, RangeRunner, TrainableTables, run_in_caller
 from wsabie.kernels.embedding import towers
@@ -78,7 +78,7 @@ class JointSpace(TrainableTables):
 
     @property
     def n_labels(self) -> int:
-        return len(self.labels) if self.candidates is None else count_items(self.candidates)
+        return len(self.labels) if self.candidates is None else count_rows(self.candidates)
 
     @property
     def nbytes(self) -> int:
@@ -112,7 +112,7 @@ class JointSpace(TrainableTables):
 
         `run(work, n)` may spread `work(lo, hi)` over threads; each row is computed by one of them.
         """
-        n = count_items(inputs)
+        n = count_rows(inputs)
         out = tables.allocate_zeros(n, self.dim)
         tower, width = self.tower(inputs), self.width
         run(lambda lo, hi: towers.encode_rows(tower, lo, hi, out, width), n)
@@ -155,8 +155,3 @@ def _build_tower(table: Float32, inputs: Any) -> KernelArrays:
         indptr, indices, data = map(view_as_writable, inputs)
         return towers.LinearTower(table, indptr, indices, data, towers.choose_tile_size(table, indptr))
     return (towers.LookupTower if inputs.ndim == 1 else towers.DenseTower)(table, view_as_writable(inputs))
-
-
-def count_items(inputs: EntityInputs) -> int:
-    """Count the items that inputs stand for."""
-    return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)

@@ -8,10 +8,10 @@ from typing import Self
 
 import numpy as np
 
-from wsabie.core.arrays import LANES, Array, Csr, Float32, copy_array, view_as_writable
+from wsabie.core.arrays import LANES, Array, Csr, Float32, copy_array, count_rows, view_as_writable
 from wsabie.core.errors import require
 from wsabie.core.machine import get_available_memory
-from wsabie.embedding.joint_space import JointSpace, count_items
+from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import (
     EntityInputs,
     KernelArrays,
@@ -167,7 +167,7 @@ class JointLinearSpace(TrainableTables):
 
 
 def _scores(space: LinearSpace | JointLinearSpace, inputs: EntityInputs, points: Float32, run: RangeRunner) -> Float32:
-    n, pattern, labels = count_items(inputs), space.pattern(inputs), space.label_arrays()
+    n, pattern, labels = count_rows(inputs), space.pattern(inputs), space.label_arrays()
     out = np.empty((n, space.n_labels), np.float32)
 
     def work(lo: int, hi: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from wsabie.core.arrays import Array, Float32, Matrix
+from wsabie.core.arrays import Array, Float32, Matrix, count_rows
 from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
 from wsabie.models.base import feature_matrix
@@ -82,10 +82,10 @@ class Popularity(OneStepRanker):
     kind = "popularity"
 
     def _learn(self, inputs: FeatureMatrix, targets: Matrix, progress: Progress) -> None:
-        self.share_ = (count_label_rows(targets) / feature_matrix.count_rows(inputs)).astype(np.float32)
+        self.share_ = (count_label_rows(targets) / count_rows(inputs)).astype(np.float32)
 
     def _compute_scores(self, inputs: FeatureMatrix) -> Float32:
-        return np.tile(self.share_, (feature_matrix.count_rows(inputs), 1))
+        return np.tile(self.share_, (count_rows(inputs), 1))
 
     def _dump_tensors(self) -> dict[str, Array]:
         return {"share": self.share_}

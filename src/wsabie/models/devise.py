@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Float32, Float64, Matrix
+from wsabie.core.arrays import Array, Float32, Float64, Matrix, count_rows
 from wsabie.core.errors import NotCalibratedError
 from wsabie.core.json_conversion import JsonObject
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace, SimilarityName
-from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix
 from wsabie.models.base.hyperparameters import resolve_init_scale
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.trained_model import TrainedModel

@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix, count_rows
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.validation import check_sample_weights
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.models.base.feature_matrix import convert_to_matrix, count_rows, iterate_row_ranges
+from wsabie.models.base.feature_matrix import convert_to_matrix, iterate_row_ranges
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, PointTransformer, Ranking
 from wsabie.models.base.trained_model import FitOptions

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
-from wsabie.core.arrays import Csr, Float32, Float64, Matrix, UInt8
+from wsabie.core.arrays import Csr, Float32, Float64, Matrix, UInt8, count_rows
 from wsabie.core.errors import InputError, require
 from wsabie.core.validation import check_features
 from wsabie.features.extractors.visual_words import VisualWords
@@ -26,7 +26,6 @@ from wsabie.features.images.image_extractor import BlockMap
 from wsabie.io.records import Item
 from wsabie.io.regions import ItemContent
 from wsabie.models.annotators import Annotator
-from wsabie.models.base.feature_matrix import count_rows
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.full_rank import FullRank

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from wsabie.core.arrays import Float32, Matrix
+from wsabie.core.arrays import Float32, Matrix, count_rows
 from wsabie.core.errors import InputError, UnsuitableModelError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.embedding.linear_space import JointLinearSpace
 from wsabie.evaluation.score_evaluation import evaluate_scores
-from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, slice_rows, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, iterate_row_ranges, slice_rows, take_rows
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.parameter_defaults import TrainingShape
 from wsabie.models.base.score_ranker import ScoreRanker

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
-from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix, count_rows
 from wsabie.core.errors import UnsuitableModelError, require
 from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
@@ -127,7 +127,7 @@ def find_nearest_rows(rows: feature_matrix.FeatureMatrix, train: Matrix, n_train
     """
     from wsabie.kernels.ranking.topk import TopKHeap, allocate_heap, scan_topk, sort_topk
 
-    n = feature_matrix.count_rows(rows)
+    n = count_rows(rows)
     heap = allocate_heap(n, k)
     for lo, hi in feature_matrix.iterate_row_ranges(n, n_train):
         cosines = feature_matrix.multiply_rows(feature_matrix.slice_rows(rows, lo, hi), train, n_train)

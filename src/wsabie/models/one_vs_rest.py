@@ -15,12 +15,12 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
-from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix, count_rows
 from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.execution import Progress, Stage
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.machine import LARGE_MEMORY_BYTES
-from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix, count_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker

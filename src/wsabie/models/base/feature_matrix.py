@@ -6,7 +6,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Array, Csr, Float32, Int64, Matrix, view_as_writable
+from wsabie.core.arrays import Array, Csr, Float32, Int64, Matrix, count_rows, view_as_writable
 from wsabie.embedding import protocols
 from wsabie.storage.schema_validation import check_array, check_sparse_indices
 
@@ -17,11 +17,6 @@ RowParts: TypeAlias = Iterable[tuple[FeatureMatrix, Matrix]]
 
 BLOCK_BYTES = 32 << 20
 """Bytes of scores that ranking and evaluation hold at once."""
-
-
-def count_rows(inputs: protocols.EntityInputs) -> int:
-    """Return the number of rows of checked features."""
-    return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
 
 
 def slice_rows(inputs: AnyRows, lo: int, hi: int) -> AnyRows:

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from wsabie.core.arrays import Array, Float32, Int64, Matrix
+from wsabie.core.arrays import Array, Float32, Int64, Matrix, count_rows
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject, to_json_value
 from wsabie.core.machine import collect_versions, resolve_threads
 from wsabie.core.validation import check_features, check_positive_integer
-from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix
 from wsabie.models.base.hyperparameters import check_types
 from wsabie.models.base.label_matrix import Labels, build_signed_label_matrix
 from wsabie.models.loader import SavedModel

@@ -11,11 +11,10 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags_array
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from wsabie.core.arrays import Csr, Float32, Matrix
+from wsabie.core.arrays import Csr, Float32, Matrix, count_rows
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import RangeRunner
-from wsabie.models.base import feature_matrix
-from wsabie.models.base.feature_matrix import FeatureMatrix, RowParts, convert_from_matrix, convert_to_matrix
+from wsabie.models.base.feature_matrix import FeatureMatrix, RowParts, convert_from_matrix, convert_to_matrix, take_rows
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.base.training_rows import TrainingRows
@@ -63,7 +62,7 @@ def place_at_ridge(
         inputs, targets, weights = rows.sample(scaling, MAX_ROWS, rng)
         V = _find_features(_RowProducts(*_weigh(inputs, targets, weights), space, run), rng)
         few_inputs, few_targets = take_few_rows(inputs, targets)
-        is_whole = feature_matrix.count_rows(inputs) == rows.shape.n_rows
+        is_whole = count_rows(inputs) == rows.shape.n_rows
         parts = iter([(inputs, targets)]) if is_whole else rows.iterate_parts(scaling)
         del inputs, targets  # memory for the parts
         features, W = _fit_labels(V, parts, rows.weights, space, run)
@@ -106,7 +105,7 @@ class _RowProducts:
 
     def solve(self, right: Float32) -> Float32:
         """Return (Z Z' + penalty)^-1 times a table of rows, by a few steps of conjugate gradients per column."""
-        n_rows = feature_matrix.count_rows(self.inputs)
+        n_rows = count_rows(self.inputs)
         penalty = np.float32(_compute_penalty(_sum_all_squares(self.inputs), n_rows, self.space.n_features))
         solution, residual, direction = np.zeros_like(right), right.copy(), right.copy()
         squares = _sum_squares(residual)
@@ -148,7 +147,7 @@ def _fit_labels(
         gram += points.T @ points
         heads += shares.T @ points
         counts += count_label_rows(targets)
-        n_rows += feature_matrix.count_rows(weighted)
+        n_rows += count_rows(weighted)
         squares += _sum_all_squares(weighted)
     heads /= np.sqrt(np.maximum(counts, 1)).astype(np.float32)[:, None]
     penalty = _compute_penalty(squares, n_rows, space.n_features)
@@ -203,7 +202,7 @@ def take_few_rows(inputs: FeatureMatrix, targets: Matrix) -> tuple[FeatureMatrix
     """Return evenly spread rows for `compute_margin_scale`, so few that scores of all labels fit."""
     n, n_labels = targets.shape
     row_ids = np.arange(0, n, -(-n * n_labels // _GAP_SCORES))
-    return feature_matrix.take_rows(inputs, row_ids), targets[row_ids]
+    return take_rows(inputs, row_ids), targets[row_ids]
 
 
 def _compute_scale(space: JointSpace, inputs: FeatureMatrix, targets: Matrix, margin: float, run: RangeRunner) -> float:

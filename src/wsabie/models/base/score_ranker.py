@@ -7,13 +7,13 @@ from typing import Self
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Bool, Matrix
+from wsabie.core.arrays import Array, Bool, Matrix, count_rows
 from wsabie.core.errors import require
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.label_lists import build_exclusion_lists
 from wsabie.core.validation import check_positive_integer
-from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, slice_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, iterate_row_ranges, slice_rows
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ranking
 from wsabie.models.base.row_scaling import RowScaling, Scaling

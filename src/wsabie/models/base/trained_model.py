@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from wsabie.core.arrays import Array, Float32, Float64, Matrix
+from wsabie.core.arrays import Array, Float32, Float64, Matrix, count_rows
 from wsabie.core.errors import NotCalibratedError, require
 from wsabie.core.execution import SILENT, Progress
 from wsabie.core.json_conversion import JsonObject, to_json_value
@@ -19,7 +19,7 @@ from wsabie.embedding.protocols import TrainableTables
 from wsabie.evaluation.calibration import Calibration, ScoredPairs, fit_calibration, sample_pairs
 from wsabie.io.shards.sharded_table import ShardedFeatureTable
 from wsabie.models.base import hyperparameters, parameter_defaults
-from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import LabelModel
 from wsabie.models.base.row_scaling import Method, RowScaling

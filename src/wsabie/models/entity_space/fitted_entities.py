@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Array, Float32, Int64, Matrix, allocate_array, iterate_slices
+from wsabie.core.arrays import Array, Float32, Int64, Matrix, allocate_array, count_rows, iterate_slices
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.core.validation import check_features
@@ -15,7 +15,7 @@ from wsabie.embedding import tables
 from wsabie.embedding.joint_space import SimilarityName
 from wsabie.embedding.protocols import EntityInputs, RangeRunner, RelationEnds, run_in_caller
 from wsabie.embedding.relation_spaces import MultiRelationSpace
-from wsabie.models.base.feature_matrix import count_rows, slice_rows
+from wsabie.models.base.feature_matrix import slice_rows
 from wsabie.models.base.row_scaling import Method, RowScaling
 from wsabie.models.entity_space.relations import (
     EntityKind,

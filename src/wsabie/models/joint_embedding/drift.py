@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Csr, Float32, Matrix
+from wsabie.core.arrays import Array, Csr, Float32, Matrix, count_rows
 from wsabie.core.json_conversion import JsonObject
 from wsabie.evaluation.calibration import compute_calibration_error
 from wsabie.evaluation.metrics import average_precision, precision_at
 from wsabie.evaluation.positive_ranks import rank_embeddings
-from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, take_rows
 from wsabie.models.base.validation_monitor import sample_labelled_rows
 
 FALSE_ALARMS = 0.01

@@ -7,12 +7,11 @@ from zlib import crc32
 
 import numpy as np
 
-from wsabie.core.arrays import Float32
+from wsabie.core.arrays import Float32, count_rows
 from wsabie.core.errors import require
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import TrainableTables
-from wsabie.models.base.feature_matrix import count_rows
 from wsabie.models.base.hyperparameters import resolve_init_scale
 from wsabie.models.base.label_model import PointTransformer
 from wsabie.models.base.parameter_defaults import has_ridge_start

@@ -27,11 +27,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Array, Bool, Csr, Float32, Float64, Int64, Matrix, iterate_slices
+from wsabie.core.arrays import Array, Bool, Csr, Float32, Float64, Int64, Matrix, count_rows, iterate_slices
 from wsabie.core.errors import require
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.io.alignment import merge_columns
-from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, take_rows
 from wsabie.models.base.hyperparameters import is_whole
 from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.training_rows import TrainingRows

@@ -9,11 +9,10 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from wsabie.core.arrays import Float32, Float64, Int64, Matrix
+from wsabie.core.arrays import Float32, Float64, Int64, Matrix, count_rows
 from wsabie.core.errors import InputError, require
 from wsabie.core.validation import check_sample_weights
 from wsabie.embedding.joint_space import JointSpace
-from wsabie.models.base.feature_matrix import count_rows
 from wsabie.models.base.hyperparameters import check_training, check_types, resolve_continued_settings
 from wsabie.models.base.label_matrix import Labels, align_columns, build_signed_label_matrix
 from wsabie.models.base.label_model import Candidates, Exclusion, Ranking

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.core.arrays import Array, Int64, Matrix
+from wsabie.core.arrays import Array, Int64, Matrix, count_rows
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.embedding import tables
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.relation_spaces import PartsSpace
-from wsabie.models.base.feature_matrix import FeatureMatrix, count_rows, iterate_row_ranges, slice_rows, take_rows
+from wsabie.models.base.feature_matrix import FeatureMatrix, iterate_row_ranges, slice_rows, take_rows
 from wsabie.models.base.hyperparameters import is_finite_number
 from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.training_rows import TrainingRows
