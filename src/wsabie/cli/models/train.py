@@ -11,16 +11,7 @@ from wsabie.cli.framework import Options, Report, Settings, command, list_stated
 from wsabie.cli.inputs import IN_TABLES, ONLY_LABELS, ONLY_SPACES, list_declared_files, run_by_data
 from wsabie.cli.knowledge_files import LabelOptions
 from wsabie.cli.models import resumption
-from wsabie.cli.output import (
-    format_bytes,
-    format_count,
-    format_epoch_count,
-    format_figure,
-    out,
-    print_note,
-    quote_path,
-    show_table,
-)
+from wsabie.cli.output import format_bytes, format_count, format_epoch_count, out, print_note, quote_path, show_table
 from wsabie.core.errors import InputError, require
 from wsabie.core.json_conversion import JsonObject
 from wsabie.models.estimator_specs import SYSTEMS, build_estimator, find_spec
@@ -431,7 +422,7 @@ def _report_space(recipe: "SpaceRecipe", result: "TrainingOutcome") -> Report:
     yield {"model": recipe.model, "bytes": n_bytes, **facts, **result.facts, "history": result.history}
     holdout, figures = result.facts["holdout_pairs"], facts["validation"]
     rows = [
-        [name, pairs, holdout.get(name, 0), format_figure(figures.get(name), ".3f")]
+        [name, pairs, holdout.get(name, 0), f"{figures[name]:.3f}" if name in figures else ""]
         for name, pairs in result.facts["pairs"].items()
     ]
     title = f"{recipe.model}: {format_count(facts['epochs'], 'epoch')}, {format_bytes(n_bytes)}"

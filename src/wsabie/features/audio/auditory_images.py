@@ -13,13 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wsabie.core.arrays import Float32, Float64
-from wsabie.kernels.features.auditory_images import (
-    CochleaState,
-    FilterCascade,
-    ImageState,
-    integrate_strobes,
-    run_cochlea,
-)
+from wsabie.kernels.features import auditory_images as kernels
 
 ROWS, COLUMNS = 16, 32
 """Rows and columns to which a box is shrunk."""
@@ -84,7 +78,7 @@ def compute_channel_frequencies(config: AuditoryImageConfig) -> Float64:
 
 
 @lru_cache(maxsize=16)
-def design_filter_cascade(config: AuditoryImageConfig) -> FilterCascade:
+def design_filter_cascade(config: AuditoryImageConfig) -> kernels.FilterCascade:
     """Return the filters of a cochlea with these parameters."""
     theta = 2 * np.pi * compute_channel_frequencies(config) / config.rate
     radius = 1 - _DAMPING * np.sin(theta)
@@ -93,7 +87,7 @@ def design_filter_cascade(config: AuditoryImageConfig) -> FilterCascade:
     gain = (1 - 2 * real + radius**2) / (1 - 2 * real + zero * imaginary + radius**2)
     smooth = np.float32(1 - math.exp(-1 / (_LEVEL_SECONDS * config.rate)))
     real, imaginary, zero, gain = np.array([real, imaginary, zero, gain], np.float32)
-    return FilterCascade(real, imaginary, zero, gain, smooth, np.float32(_FLOOR))
+    return kernels.FilterCascade(real, imaginary, zero, gain, smooth, np.float32(_FLOOR))
 
 
 def compute_auditory_images(samples: Float32, config: AuditoryImageConfig) -> Iterator[Float32]:
@@ -109,7 +103,7 @@ def compute_auditory_images(samples: Float32, config: AuditoryImageConfig) -> It
     """
     filters, hop, n_lags, rate = design_filter_cascade(config), config.hop_samples, config.n_lags, config.rate
     n_channels = len(filters.real)
-    cochlea, strobes = CochleaState.silent(n_channels), ImageState.silent(n_channels, n_lags)
+    cochlea, strobes = kernels.CochleaState.silent(n_channels), kernels.ImageState.silent(n_channels, n_lags)
     decay = np.float32(np.exp(-1 / (_THRESHOLD_SECONDS * rate)))
     forget = np.exp(-np.arange(rate) / (_MEMORY_SECONDS * rate)).astype(np.float32)
     least = round(_LEAST_SECONDS * rate)
@@ -117,8 +111,8 @@ def compute_auditory_images(samples: Float32, config: AuditoryImageConfig) -> It
     for start in range(0, len(samples), hop):
         history[:, : n_lags + 1] = history[:, hop:].copy()
         piece = np.ascontiguousarray(samples[start : start + hop], np.float32)
-        run_cochlea(np.pad(piece, (0, hop - len(piece))), filters, cochlea, history)
-        integrate_strobes(history, hop, decay, forget, least, strobes)
+        kernels.run_cochlea(np.pad(piece, (0, hop - len(piece))), filters, cochlea, history)
+        kernels.integrate_strobes(history, hop, decay, forget, least, strobes)
         yield strobes.image[:, ::-1]
 
 

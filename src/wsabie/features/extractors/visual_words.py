@@ -29,14 +29,7 @@ from wsabie.features.images.image_decoder import decode_with_size
 from wsabie.features.images.image_extractor import BlockMap, ImageView, ScaledImageExtractor
 from wsabie.io.records import Item, ItemSource
 from wsabie.io.regions import ItemContent
-from wsabie.kernels.features.local_binary_patterns import (
-    CellGrid,
-    CodeTables,
-    HistogramBins,
-    PixelCodes,
-    count_blocks,
-    encode_pixels,
-)
+from wsabie.kernels.features import local_binary_patterns as kernels
 from wsabie.storage.schema_validation import check_array
 
 PALETTE = (
@@ -123,7 +116,7 @@ class BlockConfig:
         require(0 <= self.colour_weight <= 1, f"colour_weight is {self.colour_weight}; give a number from 0 to 1")
 
 
-def compute_cell_borders(height: int, width: int, cells: int) -> CellGrid:
+def compute_cell_borders(height: int, width: int, cells: int) -> kernels.CellGrid:
     """Return the borders of the cells of one scale, in pixels.
 
     Examples
@@ -137,7 +130,7 @@ def compute_cell_borders(height: int, width: int, cells: int) -> CellGrid:
     n_rows, n_columns = max(1, round(height / side)), max(1, round(width / side))
     rows = np.arange(n_rows + 1, dtype=np.int64) * height // n_rows
     columns = np.arange(n_columns + 1, dtype=np.int64) * width // n_columns
-    return CellGrid(rows, columns)
+    return kernels.CellGrid(rows, columns)
 
 
 def extract_block_descriptors(pixels: UInt8, config: BlockConfig) -> Float32:
@@ -162,15 +155,16 @@ def extract_block_descriptors(pixels: UInt8, config: BlockConfig) -> Float32:
     pixels = np.require(pixels, np.uint8, ["C", "W"])
     height, width = pixels.shape[:2]
     grids = [compute_cell_borders(height, width, cells) for cells in config.cells]
-    codes = PixelCodes(np.empty((height, width), np.uint8), np.empty((height, width), np.uint8))
-    encode_pixels(pixels, _build_code_tables(), config.contrast, np.empty((height + 2, width + 2), np.uint8), codes)
-    bins = HistogramBins(N_COLOURS, N_PATTERNS, float(config.colour_weight))
+    codes = kernels.PixelCodes(np.empty((height, width), np.uint8), np.empty((height, width), np.uint8))
+    grey = np.empty((height + 2, width + 2), np.uint8)
+    kernels.encode_pixels(pixels, _build_code_tables(), config.contrast, grey, codes)
+    bins = kernels.HistogramBins(N_COLOURS, N_PATTERNS, float(config.colour_weight))
     out = np.empty((sum(_count_blocks(grid, config.across) for grid in grids), N_BINS), np.float32)
     first = 0
     for grid in grids:
         last = first + _count_blocks(grid, config.across)
         cells = np.empty((len(grid.rows) - 1, len(grid.columns) - 1, N_BINS), np.int32)
-        count_blocks(codes, grid, config.across, bins, cells, np.empty(N_BINS, np.int32), out[first:last])
+        kernels.count_blocks(codes, grid, config.across, bins, cells, np.empty(N_BINS, np.int32), out[first:last])
         first = last
     return out
 
@@ -198,18 +192,18 @@ def list_block_boxes(height: int, width: int, config: BlockConfig) -> Int32:
     return np.concatenate(boxes).astype(np.int32)
 
 
-def _count_block_cells(grid: CellGrid, across: int) -> tuple[int, int]:
+def _count_block_cells(grid: kernels.CellGrid, across: int) -> tuple[int, int]:
     return min(across, len(grid.rows) - 1), min(across, len(grid.columns) - 1)
 
 
-def _count_blocks(grid: CellGrid, across: int) -> int:
+def _count_blocks(grid: kernels.CellGrid, across: int) -> int:
     high, wide = _count_block_cells(grid, across)
     return (len(grid.rows) - high) * (len(grid.columns) - wide)
 
 
 @lru_cache(maxsize=1)
-def _build_code_tables() -> CodeTables:
-    return CodeTables(build_colour_table(), build_pattern_table())
+def _build_code_tables() -> kernels.CodeTables:
+    return kernels.CodeTables(build_colour_table(), build_pattern_table())
 
 
 def build_pattern_table() -> UInt8:

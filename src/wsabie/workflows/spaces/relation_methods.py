@@ -21,14 +21,8 @@ from wsabie.models.entity_space.fitted_entities import FittedEntities
 from wsabie.models.entity_space.relation_data import HoldoutPairs, build_fitted_pair_matrix, build_holdout_pairs
 from wsabie.models.entity_space.relations import EntityKind, Relation
 from wsabie.workflows.charts.svg_charts import COLOURS, ChartAxis, ChartSeries, LineChart
+from wsabie.workflows.compare import comparison_table
 from wsabie.workflows.compare.comparison import choose_tuning_metric, fit_entrant
-from wsabie.workflows.compare.comparison_table import (
-    ModelOmission,
-    TextTable,
-    describe_machine,
-    format_markdown_table,
-    list_bounds,
-)
 from wsabie.workflows.compare.comparison_task import build_comparison_task
 from wsabie.workflows.compare.entrants import Entrant
 from wsabie.workflows.report.html_pages import render_page
@@ -221,7 +215,7 @@ class RelationMethod:
             "title": self.title,
             "fit_seconds": self.fit_seconds,
             "metrics": self.evaluation.means,
-            "intervals": list_bounds(self.intervals),
+            "intervals": comparison_table.list_bounds(self.intervals),
             "differences": {metric: gap._asdict() for metric, gap in self.differences.items()},
         }
 
@@ -242,7 +236,7 @@ class RelationFigures:
     query: str
     target: str
     methods: list[RelationMethod]
-    skipped: list[ModelOmission]
+    skipped: list[comparison_table.ModelOmission]
 
     @property
     def title(self) -> str:
@@ -256,7 +250,7 @@ class RelationFigures:
         n_candidates = self.methods[0].evaluation.n_labels
         return [name for name in METRICS if name == "p@1" or int(name.partition("@")[2] or 0) < n_candidates]
 
-    def table(self) -> TextTable:
+    def table(self) -> comparison_table.TextTable:
         """Build the table of means and of the MAP difference to the first row with its interval."""
         rows = []
         for method in self.methods:
@@ -266,7 +260,7 @@ class RelationFigures:
             seconds = "" if method.fit_seconds is None else f"{method.fit_seconds:.1f}"
             rows.append([method.title, *figures, gap_text, seconds])
         headers = ["method", *self.metrics, "MAP minus first row", "train s"]
-        return TextTable(headers, rows).add_omissions(self.skipped)
+        return comparison_table.TextTable(headers, rows).add_omissions(self.skipped)
 
     def chart(self) -> LineChart:
         """Build the chart of p@k of every method against k."""
@@ -308,7 +302,7 @@ class SpaceComparison:
     seed: int
     versions: dict[str, str]
 
-    def table(self) -> TextTable:
+    def table(self) -> comparison_table.TextTable:
         """Build a table with a line per figure: its interval, and its difference to the first method."""
         rows = []
         for relation in self.relations:
@@ -318,7 +312,7 @@ class SpaceComparison:
                     cells = [f"{number:.6f}" for number in (*interval, *gap[:3])]
                     rows.append([relation.name, method.name, metric, *cells, *[""] * (6 - len(cells))])
         figures = ["value", "low", "high", "difference", "difference_low", "difference_high"]
-        return TextTable(["relation", "method", "metric", *figures], rows)
+        return comparison_table.TextTable(["relation", "method", "metric", *figures], rows)
 
     def charts(self) -> list[LineChart]:
         """Build the p@k charts of all relations."""
@@ -331,8 +325,8 @@ class SpaceComparison:
             comparison=self,
             command=command,
             today=date.today().isoformat(),
-            machine=describe_machine(),
-            tables=[format_markdown_table(relation.table()) for relation in self.relations],
+            machine=comparison_table.describe_machine(),
+            tables=[comparison_table.format_markdown_table(relation.table()) for relation in self.relations],
             made_by=MADE_BY,
         )
 
