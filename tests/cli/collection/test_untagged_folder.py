@@ -1,16 +1,21 @@
 """A folder without tags and a list of labels: suggestions by names at the command line."""
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from tests.server.conftest import run_service
 
 pytest.importorskip("sqlalchemy", reason="collections need SQLAlchemy")
 
 from wsabie.features.encoders import text_encoders
-from wsabie.samples import get_photo_folder
+from wsabie.samples import get_photo_folder, get_sample_path
 
 Cli = Callable[..., Any]
 
@@ -106,3 +111,42 @@ def test_free_words_find_labels_then_what_the_network_sees_then_neighbours(cli: 
     assert not any("animal/erase_butterfly.jpg" in paths for _, paths in untagged)
     nothing = cli("collection", "search", photos, "insect", "--words", "nowhere")
     assert (nothing.code, nothing.out, "there is no label 'insect'" in nothing.err) == (0, "", True)
+
+
+@pytest.mark.skipif(
+    not text_encoders.is_sentence_encoder_installed(), reason="the extra `words` is not installed; run `make setup`"
+)
+def test_ten_thousand_labels_are_suggested_after_three_commands(cli: Cli, init: Cli, tmp_path: Path) -> None:
+    """Ten animals among names of emoji in many languages; memory is that of the command with the networks."""
+    animals = (
+        "bee",
+        "cheetah",
+        "dolphin",
+        "giraffe",
+        "gorilla",
+        "kitten",
+        "penguin",
+        "rhinoceros",
+        "squirrel",
+        "toucan",
+    )
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for name in animals:
+        shutil.copy(get_photo_folder() / f"animal/erase_{name}.jpg", photos / f"{name}.jpg")
+    emoji_labels = pq.read_table(get_sample_path("emoji"), columns=["labels"])["labels"].combine_chunks().flatten()
+    names = sorted({*emoji_labels.to_pylist()} - {*animals})
+    names = [*animals, *names[:: len(names) // 9_990][:9_990]]
+    (tmp_path / "names.txt").write_text("\n".join(names), encoding="utf-8")
+    assert init(photos, "--labels", tmp_path / "names.txt").code == 0
+    process = subprocess.Popen([sys.executable, "-m", "wsabie", "collection", "apply", photos, "--threads", "1"])
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0
+    assert usage.ru_maxrss < 1_000_000  # in KiB
+    with run_service(photos) as service:
+        assert service.get("/api/v1/vocabulary").json()["total"] == 10_000
+        items = service.get("/api/v1/items?label_state=suggested").json()["items"]
+        details = [service.get(f"/api/v1/items/{item['id']}").json() for item in items]
+    best = {item["path"]: item["suggestions"][0]["label"] for item in details}
+    assert len(best) == len(animals)
+    assert sum(best[f"{name}.jpg"] == name for name in animals) >= 4
