@@ -24,12 +24,12 @@ from benchmarks.peers import environments
 from benchmarks.peers.protocol import ask
 from benchmarks.peers.spaces import SPACES, STARTS, Space, draw_setting, log_integer, log_uniform, one_of, uniform
 from wsabie.core.arrays import Float64, Matrix
+from wsabie.core.label_lists import count_label_rows
 from wsabie.evaluation.bootstrap import paired_bootstrap
 from wsabie.evaluation.metrics import compute_propensities
 from wsabie.evaluation.score_evaluation import Evaluation, evaluate_scores
 from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable
-from wsabie.models.base.label_matrix import count_label_rows
 
 RESULTS = Path(__file__).resolve().parent / "results"
 OURS = ("AutoRanker, defaults", "Wsabie, defaults")

@@ -10,6 +10,11 @@ from wsabie.core.errors import InputError, require
 from wsabie.core.validation import as_array, convert_to_csr
 
 
+def count_label_rows(Y: Matrix) -> Int64:
+    """Return the number of rows of which each label is true, (n_labels,), by a CSR matrix."""
+    return np.bincount(Y.indices[Y.data > 0], minlength=Y.shape[1])
+
+
 class LabelLists(NamedTuple):
     """List of label ids per row: `labels[indptr[i]:indptr[i + 1]]`, sorted, no duplicates."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from wsabie.core import arrays
 from wsabie.core.arrays import Int64, Matrix, allocate_array, iterate_slices
 from wsabie.core.errors import InputError
+from wsabie.core.label_lists import count_label_rows
 from wsabie.core.validation import convert_to_csr, dense_array, extract_csr_arrays
 from wsabie.io.parsers.array_builders import require_rows
 from wsabie.io.regions import ItemContent, RegionCrop
@@ -153,8 +154,7 @@ def _take_rows(X: Matrix, index: Int64) -> Matrix:
 
 def count_labels(rows: FeatureTable) -> Int64:
     """Count the rows of which each label is true, (n_labels,)."""
-    Y = rows.Y.tocsr()
-    return np.bincount(Y.indices[Y.data > 0], minlength=Y.shape[1])
+    return count_label_rows(rows.Y.tocsr())
 
 
 def get_groups(rows: FeatureTable, index: Sequence[int] | Int64) -> list[str] | None:

@@ -8,9 +8,9 @@ from sklearn.preprocessing import normalize
 from wsabie.core.arrays import Array, Float32, Matrix, count_rows
 from wsabie.core.execution import Progress
 from wsabie.core.json_conversion import JsonObject
+from wsabie.core.label_lists import count_label_rows
 from wsabie.models.base import feature_matrix
 from wsabie.models.base.feature_matrix import FeatureMatrix
-from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_scaling import Scaling, scale_to_unit
 from wsabie.models.base.score_ranker import OneStepRanker, ScaledRanker
 from wsabie.storage.schema_validation import check_array

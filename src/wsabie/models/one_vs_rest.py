@@ -19,9 +19,9 @@ from wsabie.core.arrays import Array, Float32, Float64, Int64, Matrix, count_row
 from wsabie.core.errors import UnsuitableModelError
 from wsabie.core.execution import Progress, Stage
 from wsabie.core.json_conversion import JsonObject
+from wsabie.core.label_lists import count_label_rows
 from wsabie.core.machine import LARGE_MEMORY_BYTES
 from wsabie.models.base.feature_matrix import FeatureMatrix, convert_to_matrix
-from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_scaling import Scaling
 from wsabie.models.base.score_ranker import ScaledRanker
 from wsabie.storage.schema_validation import Count, check_array, read_config

@@ -13,6 +13,7 @@ from wsabie.collection.learning.feature_store import FeatureStore, Resources
 from wsabie.collection.registry.model_registry import LoadedModel
 from wsabie.core.arrays import Int64, Matrix
 from wsabie.core.errors import InputError
+from wsabie.core.label_lists import count_label_rows
 from wsabie.evaluation.calibration import fit_competition
 from wsabie.models.annotators import MIN_CANDIDATES
 from wsabie.models.joint_embedding.estimator import Wsabie
@@ -111,7 +112,7 @@ def fit_model(
 ) -> FitResult:
     """Fit a model from scratch or from a start; labels without a training item are left out."""
     train, holdout = examples.take(~examples.is_holdout), _select_holdout(examples)
-    columns = np.flatnonzero(np.asarray((train.Y > 0).sum(axis=0)).ravel())
+    columns = np.flatnonzero(count_label_rows(train.Y))
     dim = dim if start is None else start.dim
     model = Wsabie(dim, init_model=start, epochs=run.epochs or "auto", threads=run.resources.threads, seed=run.seed)
     truth = holdout.Y[:, columns]
@@ -138,7 +139,7 @@ def update_model(
     The held-out items choose the epoch and calibrate the probabilities.
     """
     train, holdout = examples.take(~examples.is_holdout), _select_holdout(examples)
-    counts = np.asarray((train.Y > 0).sum(axis=0)).ravel()
+    counts = count_label_rows(train.Y)
     is_new = (counts > 0) & ~np.isin(examples.labels, base.labels)
     labels = np.concatenate([base.labels, examples.labels[is_new]])
     model = copy(base.model)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from wsabie.core.arrays import Array, Int64, Matrix
+from wsabie.core.arrays import Array, Matrix
 from wsabie.core.errors import InputError, require
 from wsabie.core.validation import build_incidence, convert_to_csr
 from wsabie.io.alignment import merge_columns
@@ -56,11 +56,6 @@ def build_signed_label_matrix(Y: Labels, n_rows: int, vocabulary: Vocabulary, *,
 def _follow_merges(Y: Matrix, vocabulary: Vocabulary) -> Matrix:
     """Move columns of merged labels to their successors; removed labels are dropped."""
     return Y if not len(vocabulary.retired_ids()) else merge_columns(Y, vocabulary.current_ids(), len(vocabulary))
-
-
-def count_label_rows(Y: Matrix) -> Int64:
-    """Return the number of rows of which each label is true, (n_labels,)."""
-    return np.bincount(Y.indices[Y.data > 0], minlength=Y.shape[1])
 
 
 def align_columns(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matrix:

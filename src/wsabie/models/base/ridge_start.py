@@ -12,10 +12,10 @@ from scipy.sparse import csr_matrix, diags_array
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from wsabie.core.arrays import Csr, Float32, Matrix, count_rows
+from wsabie.core.label_lists import count_label_rows
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.embedding.protocols import RangeRunner
 from wsabie.models.base.feature_matrix import FeatureMatrix, RowParts, convert_from_matrix, convert_to_matrix, take_rows
-from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.row_scaling import RowScaling
 from wsabie.models.base.training_rows import TrainingRows
 

@@ -29,11 +29,11 @@ from scipy.sparse import csr_matrix
 
 from wsabie.core.arrays import Array, Bool, Csr, Float32, Float64, Int64, Matrix, count_rows, iterate_slices
 from wsabie.core.errors import require
+from wsabie.core.label_lists import count_label_rows
 from wsabie.embedding.joint_space import JointSpace
 from wsabie.io.alignment import merge_columns
 from wsabie.models.base.feature_matrix import FeatureMatrix, take_rows
 from wsabie.models.base.hyperparameters import is_whole
-from wsabie.models.base.label_matrix import count_label_rows
 from wsabie.models.base.training_rows import TrainingRows
 from wsabie.storage.schema_validation import check_array, check_sparse_indices
 from wsabie.training.trainer import Trainer

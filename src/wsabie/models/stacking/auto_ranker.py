@@ -10,8 +10,9 @@ import numpy as np
 
 from wsabie.core.arrays import Float32, Float64, Int64, Matrix
 from wsabie.core.json_conversion import JsonObject
+from wsabie.core.label_lists import count_label_rows
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
-from wsabie.models.base.label_matrix import Labels, count_label_rows
+from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import Candidates, Exclusion, LabelModel, Ranking
 from wsabie.models.base.parameter_defaults import WEIGHT_TRIALS, TrainingShape, default_epochs, default_linear_epochs
 from wsabie.models.baselines import NearestMean

@@ -13,8 +13,9 @@ from scipy.sparse import csr_matrix
 from wsabie.core.arrays import Bool, Float32, Float64, Int64, Matrix
 from wsabie.core.errors import require
 from wsabie.core.execution import SILENT, Progress
+from wsabie.core.label_lists import count_label_rows
 from wsabie.models.base.feature_matrix import convert_to_matrix, iterate_row_ranges
-from wsabie.models.base.label_matrix import Labels, count_label_rows
+from wsabie.models.base.label_matrix import Labels
 from wsabie.models.base.label_model import LabelModel
 
 Fold: TypeAlias = tuple[Int64, Int64]
