@@ -38,15 +38,9 @@ from wsabie.io.formats.pascal_voc import is_voc, read_voc
 from wsabie.io.formats.tool_files import describe_tool
 from wsabie.io.formats.wordnet import find_synset_files, is_wordnet_glosses, read_glosses
 from wsabie.io.modalities import DOCUMENTS, MEDIA, detect_modality
+from wsabie.io.parsers import text_tables
 from wsabie.io.parsers.json_values import is_array
 from wsabie.io.parsers.text_files import explain_input_errors, read_head
-from wsabie.io.parsers.text_tables import (
-    FILE_COLUMNS,
-    find_column,
-    flatten_task,
-    format_column_names,
-    normalise_columns,
-)
 from wsabie.io.records import ItemList, ItemSource, ModalityName, ReadOptions, Source
 from wsabie.io.shards.shard_folder import is_shard_folder
 from wsabie.io.shards.sharded_table import open_shards
@@ -149,7 +143,7 @@ def parse_head(path: Path, content: bytes) -> DataHead:
         with suppress(ValueError, RecursionError):
             text = content.decode("utf-8", "replace")
             row, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
-            columns = normalise_columns(flatten_task(row))
+            columns = text_tables.normalise_columns(text_tables.flatten_task(row))
     elif lines:
         first = lines[1:] if lines[0].strip().strip(b'"')[:4].lower() == b"sep=" else lines
         columns = documents.detect_columns(first) if first else ()
@@ -263,12 +257,12 @@ def _rate_table(head: DataHead) -> tuple[float, str]:
 def _find_file_column(head: DataHead) -> str | None:
     """Return the column of files; beside a text it is one only if there are names of pictures or sounds."""
     has_text = documents.TEXT_COLUMN in head.columns and not _MEDIA_NAME.search(head.content)
-    return None if has_text else find_column(head.columns, FILE_COLUMNS)
+    return None if has_text else text_tables.find_column(head.columns, text_tables.FILE_COLUMNS)
 
 
 def _rate_listing(head: DataHead) -> tuple[float, str]:
     column = _find_file_column(head)
-    has_several = find_column(head.columns, _SEVERAL) and any(map(_SEPARATOR.search, head.lines[1:]))
+    has_several = text_tables.find_column(head.columns, _SEVERAL) and any(map(_SEPARATOR.search, head.lines[1:]))
     has_labels = len(head.columns) > 1 and (has_several or not _PAIR.fullmatch(head.lines[0]))
     return (0.9 if column is not None and has_labels else 0.0), f"the column {column} names files"
 
@@ -463,9 +457,9 @@ def _make_unknown_error(path: Path, head: DataHead) -> InputError:
         return InputError(f"{path} is {program}")
     if head.columns:
         return InputError(
-            f"{path} has the columns {format_column_names(head.columns)} and none called text; rename the column of "
-            "documents to text (or that of file names to file_name) and the column of labels to labels, or give "
-            "features as Parquet or svmlight text"
+            f"{path} has the columns {text_tables.format_column_names(head.columns)} and none called text; "
+            "rename the column of documents to text (or that of file names to file_name) and the column of labels to "
+            "labels, or give features as Parquet or svmlight text"
         )
     if name := find_media_name(head.lines[0]):
         fact = f"{path} names files such as {name!r} and not its columns"
