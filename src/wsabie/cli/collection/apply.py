@@ -21,6 +21,7 @@ class ApplyOptions(CollectionOptions, PersonOptions, shared.ThreadOptions):
     floor: float = option("Lowest probability of a suggestion.", 0.01, flag="--min-probability")
     min_precision: float | None = option("Count the items with a suggestion of this precision, and those without.")
     accept_above: float | None = option("Accept suggestions with this probability or more.", metavar="P")
+    free_words: bool = option("Prepare searches in free words, also in a collection that began with tags.")
 
 
 @command("collection apply photos", "collection apply photos --accept-above 0.95")
@@ -29,7 +30,7 @@ def apply(options: ApplyOptions) -> Report:
     with options.open() as collection:
         from wsabie.collection.learning.suggestions import apply_model
 
-        settings = options.pick("again", "k", "floor", "min_precision", "accept_above", "threads")
+        settings = options.pick("again", "k", "floor", "min_precision", "accept_above", "free_words", "threads")
         result = apply_model(collection, by=options.resolve_author(), **settings, **options.resources())
     yield result._asdict()
     _show_suggestions(result, options.folder)

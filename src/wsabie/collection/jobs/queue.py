@@ -49,7 +49,7 @@ FINAL = ("done", "failed", "stopped")
 JOB_OPTIONS: dict[str, dict[str, type]] = {
     "scan": {"rehash": bool},
     "train": {"full": bool, "epochs": int, "even_if_worse": bool, "features": str},
-    "apply": {"again": bool, "accept_above": float, "min_precision": float},
+    "apply": {"again": bool, "accept_above": float, "min_precision": float, "free_words": bool},
     "tidy": {"min_score": float},
     "compare": {"models": list},
     "map": {},

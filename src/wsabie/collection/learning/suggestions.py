@@ -158,6 +158,7 @@ def apply_model(
     floor: float = MIN_PROBABILITY,
     min_precision: float | None = None,
     accept_above: float | None = None,
+    free_words: bool = False,
     threads: int | None = None,
     executor: Executor | None = None,
     progress: Progress = SILENT,
@@ -179,6 +180,8 @@ def apply_model(
         Report how many items have a suggestion of this precision, and how many have none: no tag fits them.
     accept_above : float or None
         Accept suggestions from this probability on, in one journal entry.
+    free_words : bool
+        Prepare searches in free words also where a trained model came first.
     threads : int or None
     executor : Executor or None
         Executor of the feature extraction.
@@ -191,7 +194,7 @@ def apply_model(
     """
     _check_shares(floor=floor, accept_above=accept_above)
     with lock_models(collection):
-        zero_shot.renew_model(collection, by=by)
+        zero_shot.renew_model(collection, by=by, free_words=free_words)
         loaded_model = load_model(collection)
         if loaded_model.is_zero_shot and min_precision is not None:
             fact = f"model {loaded_model.id} suggests by names alone, and nobody knows how often it is right"

@@ -77,24 +77,27 @@ def _open_extractor(name: str) -> FeatureExtractor:
     return HubEncoder(name) if name in HUB_ENCODERS else ConseEncoder()
 
 
-def renew_model(collection: Collection, *, by: str) -> None:
+def renew_model(collection: Collection, *, by: str, free_words: bool = False) -> None:
     """Put a zero-shot model into use where there is too little to learn from, or renew it.
 
     It is renewed for other names, and to calibrate it by decisions. Nothing happens where a trained model exists,
-    labels or an encoder of words are missing, or items are not pictures. The caller holds the lock.
+    labels or an encoder of words are missing, or items are not pictures. With `free_words` a collection that has no
+    zero-shot model gets one beside the trained one, for searches. The caller holds the lock.
     """
     records = model_registry.list_models(collection)
     current = find_model(collection)
     encoder = find_name_encoder() if current is None else current.extractor.name
     is_possible = read_modality(collection) in (None, PICTURES.name)
-    if not is_possible or any(record.method != model_registry.ZERO_SHOT for record in records):
+    is_first = not any(record.method != model_registry.ZERO_SHOT for record in records)
+    is_for_search = free_words and current is None
+    if not is_possible or not (is_first or is_for_search):
         return
     if encoder is None or not _is_text_encoder_installed(encoder):
         return
     with begin_read(collection.engine) as connection:
         model_in_use, labels = find_model_in_use(connection), _read_label_texts(connection, encoder in HUB_ENCODERS)
         examples = read_examples(connection)
-    if not labels.texts or not _is_due(current, model_in_use, labels.texts, examples):
+    if not labels.texts or not (is_for_search or _is_due(current, model_in_use, labels.texts, examples)):
         return
     extractor = _open_extractor(encoder) if current is None else current.extractor
     model = place_labels(_open_text_encoder(encoder).encode(labels.texts), labels.names, *_get_sigmoid(encoder))
@@ -105,10 +108,12 @@ def renew_model(collection: Collection, *, by: str) -> None:
     row |= {"parent_id": None, "last_entry_id": examples.last_entry_id}
     sources: JsonObject = {"label_ids": labels.label_ids, "label_texts": labels.texts}
     model_id = model_registry.save_model(collection, model, extractor, row, **sources)
-    message = f"model {model_id} in use, by the names of {facts['labels']:,} labels alone"
+    role = "in use" if is_first else "for searches in free words"
+    message = f"model {model_id} {role}, by the names of {facts['labels']:,} labels alone"
     message += f", calibrated on {n_decisions:,} decisions" if n_decisions else ""
     with begin_entry(collection.engine, by, "train", message, always=True) as change:
-        model_registry.put_into_use(change, model_id)
+        if is_first:
+            model_registry.put_into_use(change, model_id)
 
 
 def _is_due(
