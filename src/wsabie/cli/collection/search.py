@@ -53,11 +53,9 @@ def search(options: ItemSearchOptions) -> Report:
 
         options.check_outputs(("picture", options.out), inputs=collection.roots().values())
         names = ("label", "label_state", "min_probability", "max_probability", "unlabelled", "no_tag_fits")
-        conditions = options.pick(*names, "taken_from", "taken_to", "words")
+        conditions = options.pick(*names, "taken_from", "taken_to", "words") | {"folder": options.under}
         knowledge = load_label_knowledge(*options.knowledge or ())
-        result = search_items(
-            collection, options.text, options.k, knowledge, ItemFilter(folder=options.under, **conditions)
-        )
+        result = search_items(collection, options.text, options.k, knowledge, ItemFilter(**conditions))
         item_ids = [hit.item for group in result.groups for hit in group.hits]
         paths = {item.id: item.path for item in read_items_by_id(collection, item_ids)}
         if options.out is not None:

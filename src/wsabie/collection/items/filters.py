@@ -60,6 +60,10 @@ class ItemFilter:
     no_tag_fits: float | None = None
 
 
+ALL = ItemFilter()
+"""Filter that all present items pass."""
+
+
 class FilterQuery(NamedTuple):
     """Filter of items with ids in place of names.
 

@@ -14,7 +14,7 @@ from sqlalchemy import BindParameter, Connection, SelectBase, and_, bindparam, f
 from wsabie.collection.db.database import begin_read, begin_snapshot
 from wsabie.collection.db.tables import Query, annotations, items, labels
 from wsabie.collection.folder.collection import Collection
-from wsabie.collection.items.filters import ItemFilter
+from wsabie.collection.items.filters import ALL, ItemFilter
 from wsabie.collection.items.item_pages import select_others
 from wsabie.collection.labels import label_store
 from wsabie.collection.learning.zero_shot import find_items_by_text, find_unwanted_items
@@ -126,11 +126,7 @@ class SearchResult(NamedTuple):
 
 
 def search_items(
-    collection: Collection,
-    text: str,
-    k: int = 24,
-    knowledge: LabelKnowledge | None = None,
-    criteria: ItemFilter | None = None,
+    collection: Collection, text: str, k: int = 24, knowledge: LabelKnowledge | None = None, criteria: ItemFilter = ALL
 ) -> SearchResult:
     """Find items by words: those of labels first, then by what the encoder sees, then neighbours.
 
@@ -143,7 +139,7 @@ def search_items(
         Maximum number of items in a group.
     knowledge : LabelKnowledge or None
         Knowledge for words that are not a label, and for parts and other relations.
-    criteria : ItemFilter or None
+    criteria : ItemFilter
         Filter that all items pass.
 
     Raises
@@ -154,7 +150,6 @@ def search_items(
         The query is empty or has excluded words only, or the filter is invalid.
     """
     require(len(text) <= _MAX_LETTERS, f"the text has {len(text):,} characters; search with at most {_MAX_LETTERS:,}")
-    criteria = criteria or ItemFilter()
     with begin_snapshot(collection.engine) as connection:
         meaning, names = parse_query(connection, text, knowledge), read_names(connection).labels
         left_out = [_select_decided(meaning.excluded), *select_others(connection, criteria)]
@@ -170,13 +165,14 @@ def search_items(
         # The first groups hold up to 2 k items, which later groups skip.
         neighbours = find_items_of_labels(collection, label_sets, 3 * k, exclude=excluded)
         by_label = [(pairs[0][1], near) for pairs, near in zip(combinations, neighbours, strict=False) if pairs]
-        groups = _make_main_groups(connection, meaning, k, by_label, union(*left_out)) if meaning.terms else []
+        main_hits = _find_tagged(connection, meaning.terms, k, union(*left_out)) if meaning.terms else []
+        groups = _make_main_groups(meaning, k, by_label, main_hits)
         shown_items, half = {hit.item for group in groups for hit in group.hits}, max(1, k // 2)
         free_groups = _find_by_encoder(collection, connection, meaning, k, {*excluded, *shown_items})
         groups = [group for group in (*groups, *free_groups) if group.hits]
         if meaning.unknown:
             message = format_unknown_label(meaning.unknown[0], list(names.values()))
-            if not groups and criteria == ItemFilter():
+            if not groups and criteria == ALL:
                 raise UnknownLabelError(message)
             meaning.notes.append(f"'{meaning.text}' is not a label" if " " in meaning.text else message)
         shown_items |= {hit.item for group in free_groups for hit in group.hits}
@@ -221,9 +217,8 @@ def _find_by_encoder(
     groups = [ResultGroup([title], f"what the network sees is near '{title}'", None, hits)] if hits else []
     if meaning.unknown and hits:
         with suppress(InputError):  # the model in use has not processed the item
-            near = find_similar_items(
-                collection, hits[0].item, max(1, k // 2), exclude=exclude | {hit.item for hit in hits}
-            )
+            exclude = exclude | {hit.item for hit in hits}
+            near = find_similar_items(collection, hits[0].item, max(1, k // 2), exclude=exclude)
             path = connection.scalar(select(items.c.path).where(items.c.id == hits[0].item))
             alike = [SearchHit(item, title, score) for item, score in near]
             groups.append(ResultGroup([title], f"looks like {path}, the first of these", None, alike))
@@ -231,14 +226,9 @@ def _find_by_encoder(
 
 
 def _make_main_groups(
-    connection: Connection,
-    meaning: ParsedQuery,
-    k: int,
-    by_label: Sequence[tuple[str, list[ItemNeighbour]]],
-    left_out: SelectBase,
+    meaning: ParsedQuery, k: int, by_label: Sequence[tuple[str, list[ItemNeighbour]]], tagged: list[SearchHit]
 ) -> list[ResultGroup]:
     """Return the groups of tagged and of similar items; of a term's labels the best one counts."""
-    tagged = _find_tagged(connection, meaning.terms, k, left_out)
     similar: dict[int, SearchHit] = {}
     hits = [SearchHit(item, label, score) for label, neighbours in by_label for item, score in neighbours]
     for hit in sorted(hits, key=lambda hit: -(hit.score or 0.0)):

@@ -31,6 +31,8 @@ router = make_router("items")
 search_router = make_router("search")
 Content = Annotated[str | None, Query(max_length=100, description="Begin of the item's hash, which changes with it.")]
 ItemLimit = Annotated[int, limit_results(24)]
+Conditions = Annotated[schemas.ItemConditions, Query()]
+SearchText = Annotated[str, Query(max_length=1000)]
 ItemPath = Annotated[str, Query(max_length=5000, description="Within the collection, with /.")]
 ItemHitSequence = Sequence[tuple[int, str | None, float | None]]
 """Items by id, each with the label that it matched and its score."""
@@ -186,11 +188,7 @@ def serialize_hit_groups(collection: Collection, groups: Sequence[ItemHitSequenc
 
 @search_router.get("/search", response_model=schemas.SearchResult)
 def search_by_words(
-    collection: OpenCollection,
-    context: Context,
-    text: Annotated[str, Query(max_length=1000)],
-    k: ItemLimit,
-    conditions: Annotated[schemas.ItemConditions, Query()],
+    collection: OpenCollection, context: Context, text: SearchText, k: ItemLimit, conditions: Conditions
 ) -> JsonObject:
     """Find items by labels or other words, among those that pass a filter; `-word` excludes."""
     with begin_snapshot(collection.engine):
