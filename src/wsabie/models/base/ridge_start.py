@@ -103,20 +103,20 @@ class _RowProducts:
             return replace(self.space, features=table).compute_points(inputs, self.run)
         return inputs @ table
 
-    def solve(self, right: Float32) -> Float32:
-        """Return (Z Z' + penalty)^-1 times a table of rows, by a few steps of conjugate gradients per column."""
+    def regress(self, right: Float32) -> Float32:
+        """Return Z' (Z Z' + penalty)^-1 times a table of rows, by a few conjugate gradient steps a column."""
         n_rows = count_rows(self.inputs)
         penalty = np.float32(_compute_penalty(_sum_all_squares(self.inputs), n_rows, self.space.n_features))
-        solution, residual, direction = np.zeros_like(right), right.copy(), right.copy()
-        squares = _sum_squares(residual)
-        for _ in range(STEPS):
-            image = self.to_rows(self.to_features(direction)) + penalty * direction
-            step = _divide(squares, np.einsum("ij,ij->j", direction, image))
-            solution += step * direction
-            residual -= step * image
-            new_squares = _sum_squares(residual)
-            direction = residual + _divide(new_squares, squares) * direction
-            squares = new_squares
+        residual = direction = right
+        squares, solution = _sum_squares(right), np.zeros_like(self.space.features)
+        for number in range(STEPS):
+            image = self.to_features(direction)
+            step = _divide(squares, _sum_squares(image) + penalty * _sum_squares(direction))
+            solution += step * image
+            if number + 1 < STEPS:
+                residual = residual - step * (self.to_rows(image) + penalty * direction)
+                squares, old_squares = _sum_squares(residual), squares
+                direction = residual + _divide(squares, old_squares) * direction
         return solution
 
 
@@ -125,7 +125,7 @@ def _find_features(products: _RowProducts, rng: np.random.Generator) -> Float32:
     targets, width = products.targets, products.space.features.shape[1]
     directions = rng.standard_normal((targets.shape[1], width), dtype=np.float32)
     for number in range(ROUNDS):
-        V = products.to_features(products.solve(np.ascontiguousarray(targets @ directions)))
+        V = products.regress(np.ascontiguousarray(targets @ directions))
         if number + 1 < ROUNDS:
             basis, _ = np.linalg.qr(targets.T @ products.to_rows(V))
             directions = np.zeros_like(directions)
