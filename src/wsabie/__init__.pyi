@@ -55,6 +55,7 @@ from wsabie.models.paper_presets import make_objects_and_parts as make_objects_a
 from wsabie.models.paper_presets import make_opt_auc as make_opt_auc
 from wsabie.models.paper_presets import make_pamir as make_pamir
 from wsabie.models.paper_presets import make_vse_ens as make_vse_ens
+from wsabie.models.ridge import KernelRidge as KernelRidge
 from wsabie.models.ridge import Ridge as Ridge
 from wsabie.models.softmax import Softmax as Softmax
 from wsabie.models.stacking.auto_ranker import AutoRanker as AutoRanker

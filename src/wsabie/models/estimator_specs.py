@@ -62,6 +62,7 @@ SYSTEMS: Mapping[str, EstimatorSpec] = {
     ),
     "nearest-mean": EstimatorSpec("nearest mean", _MODELS + "baselines:NearestMean", trained=False),
     "ridge": EstimatorSpec("ridge regression", _MODELS + "ridge:Ridge", trained=False),
+    "kernel-ridge": EstimatorSpec("kernel ridge regression", _MODELS + "ridge:KernelRidge", trained=False),
     "fusion": EstimatorSpec("fusion", _MODELS + "stacking.fusion:Fusion", trained=False),
     "auto": EstimatorSpec("best kind", _MODELS + "stacking.auto_ranker:AutoRanker", trained=False),
     "popularity": EstimatorSpec("most frequent labels", _MODELS + "baselines:Popularity", trained=False),

@@ -24,6 +24,7 @@ KINDS = {
     "approximate-nearest": "wsabie.models.nearest_neighbours:ApproximateNeighbours",
     "nearest-mean": "wsabie.models.baselines:NearestMean",
     "ridge": "wsabie.models.ridge:Ridge",
+    "kernel-ridge": "wsabie.models.ridge:KernelRidge",
     "one-vs-rest": "wsabie.models.one_vs_rest:OneVsRest",
     "softmax": "wsabie.models.softmax:Softmax",
     "devise": "wsabie.models.devise:Devise",

@@ -203,6 +203,13 @@ def sum_rows(values: Float32, indptr: np.ndarray) -> Float32:
     return out
 
 
+def square_lengths(inputs: FeatureMatrix) -> Float32:
+    """Return the squared lengths of rows, (n,)."""
+    if isinstance(inputs, Csr):
+        return sum_rows(inputs.data * inputs.data, inputs.indptr)
+    return np.asarray(np.einsum("ij,ij->i", inputs, inputs))
+
+
 _LEAST_LENGTH = 1e-12
 
 
@@ -214,10 +221,7 @@ def scale_to_unit(inputs: FeatureMatrix) -> FeatureMatrix:
     >>> scale_to_unit(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32)).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
+    lengths: Float32 = np.maximum(np.sqrt(square_lengths(inputs)), _LEAST_LENGTH).astype(np.float32)
     if isinstance(inputs, Csr):
-        lengths = np.sqrt(sum_rows(inputs.data * inputs.data, inputs.indptr))
-        divisors = np.repeat(np.maximum(lengths, _LEAST_LENGTH), np.diff(inputs.indptr)).astype(np.float32)
-        return inputs._replace(data=inputs.data / divisors)
-    lengths = np.sqrt(np.einsum("ij,ij->i", inputs, inputs))
-    units: Float32 = inputs / np.maximum(lengths, _LEAST_LENGTH).astype(np.float32)[:, None]
-    return units
+        return inputs._replace(data=np.divide(inputs.data, np.repeat(lengths, np.diff(inputs.indptr))))
+    return np.asarray(inputs / lengths[:, None])

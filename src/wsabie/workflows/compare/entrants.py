@@ -19,6 +19,7 @@ OPTIONS: dict[str, tuple[str, tuple[float, ...]]] = {
     "nearest": ("k", NEIGHBOURS),
     "approximate-nearest": ("k", NEIGHBOURS),
     "ridge": ("penalty", (1.0, 3.0, 10.0)),
+    "kernel-ridge": ("penalty", (0.1, 0.3, 1.0)),
     "one-vs-rest": ("C", (1.0, 3.0)),
     "one-vs-rest-pa": ("C", (0.0003, 0.001, 0.003, 0.01)),
     "one-vs-rest-hinge": ("C", (0.003, 0.01, 0.03, 0.1)),
