@@ -27,6 +27,7 @@ def train(run: Run) -> None:
     settings = Model.default_hyper_param()
     for name, value in options.items():
         setattr(settings, name, LossType[value].value if name == "linear_loss_type" else value)
+    settings.min_branch_size = max(settings.min_branch_size, settings.cluster_k)  # it draws k labels to begin with
     pool = ffi.gc(lib.init_omikuji_thread_pool(run.threads), lib.free_omikuji_thread_pool)
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "rows.txt"
@@ -48,7 +49,8 @@ def _write_rows(file: Path, X: Any, y: Any, n_labels: int) -> None:
         out.write(f"{X.shape[0]} {X.shape[1]} {n_labels}\n")
         for row in range(X.shape[0]):
             labels = y.indices[y.indptr[row] : y.indptr[row + 1]] if sp.issparse(y) else [y[row]]
-            out.write(f"{','.join(map(str, labels))} {' '.join(f'{j}:{value:.9g}' for j, value in _pairs(X, row))}\n")
+            features = [f"{j}:{value:.9g}" for j, value in _pairs(X, row)]
+            out.write(" ".join([",".join(map(str, labels)), *features]) + "\n")  # a space at the end would be refused
 
 
 def _pairs(X: Any, row: int) -> list[tuple[int, float]]:
