@@ -128,6 +128,12 @@ SYSTEMS = {
         "estimators", {"estimator": "NearestMean"}, {"scaling": one_of("tfidf", "auto", None)}, is_random=False
     ),
     "Ridge": System("estimators", {"estimator": "Ridge"}, {"penalty": log_uniform(0.5, 30.0)}, is_random=False),
+    "KernelRidge": System(
+        "estimators",
+        {"estimator": "KernelRidge"},
+        {"penalty": log_uniform(0.1, 10.0), "gamma": log_uniform(0.2, 3.0)},
+        is_random=False,
+    ),
     "NearestNeighbours": System(
         "estimators", {"estimator": "NearestNeighbours", "k": 50}, {"k": log_integer(5, 200)}, "k=50", is_random=False
     ),
@@ -282,14 +288,16 @@ def _find_commit() -> str:
 
 def format_markdown(result: dict[str, Any]) -> str:
     """Format the table of a set for the documentation."""
-    metrics = ["p@1", "p@3", "p@5", "psp@1", "psp@5", "ndcg@10", "MAP"]
+    metrics = [*(f"{name}@{k}" for name in ("p", "psp", "ndcg") for k in (1, 3, 5)), "ndcg@10", "MAP"]
+    metrics.remove("ndcg@1")  # P@1
     headers = [name.replace("p@", "P@").replace("psP", "PSP").replace("ndcg", "nDCG") for name in metrics]
-    headers = ["system", *headers, *(f"{ours.split(',')[0]} minus it" for ours in OURS), "CPU s", "model MB"]
+    headers = ["system", *headers, *(f"{ours.split(',')[0]} minus it" for ours in OURS)]
+    headers += ["CPU s", "peak MB", "model MB"]
     lines = [f"| {' | '.join(headers)} |", f"|{'---|' * len(headers)}"]
     for title, system in result["systems"].items():
         cells = [title, *(f"{100 * system['metrics'][metric]:.1f}" for metric in metrics)]
         cells += [_format_gap(system.get(f"{ours} minus it")) for ours in OURS]
-        cells += [f"{system[fact]:.1f}" for fact in ("cpu_s", "model_mb")]
+        cells += [f"{system[fact]:.1f}" for fact in ("cpu_s", "peak_mb", "model_mb")]
         lines.append(f"| {' | '.join(cells)} |")
     for title, figures in result["published"].items():
         cells = ["" if value is None else f"{value:.1f}" for value in figures]

@@ -67,8 +67,9 @@ def test_seeds_are_averaged_and_compared_row_by_row(monkeypatch):
 
 
 def test_the_table_shows_losses_and_gaps_of_the_published_figures():
-    metrics = dict.fromkeys(("p@1", "p@3", "p@5", "psp@1", "psp@5", "ndcg@10", "MAP"), 0.5)
-    sizes = {"cpu_s": 0.5, "model_mb": 2.0}
+    names = ("p@1", "p@3", "p@5", "psp@1", "psp@3", "psp@5", "ndcg@3", "ndcg@5", "ndcg@10", "MAP")
+    metrics = dict.fromkeys(names, 0.5)
+    sizes = {"cpu_s": 0.5, "peak_mb": 80.0, "model_mb": 2.0}
     gap = {"AutoRanker, defaults minus it": {"ndcg@10": {"mean": -0.02, "low": -0.03, "high": -0.01}}}
     systems = {
         "AutoRanker, defaults": {"metrics": metrics, **sizes},
@@ -76,6 +77,6 @@ def test_the_table_shows_losses_and_gaps_of_the_published_figures():
     }
     table = format_markdown({"systems": systems, "published": {"FastXML": [63.42, None, None]}}).splitlines()
     assert len({line.count("|") for line in table}) == 1
-    assert "| PSP@5 | nDCG@10 |" in table[0]
-    assert "| -2.0 (-3.0 to -1.0) |  | 0.5 | 2.0 |" in table[3]
+    assert "| P@1 | P@3 | P@5 | PSP@1 | PSP@3 | PSP@5 | nDCG@3 | nDCG@5 | nDCG@10 | MAP |" in table[0]
+    assert "| -2.0 (-3.0 to -1.0) |  | 0.5 | 80.0 | 2.0 |" in table[3]
     assert table[4].startswith("| FastXML, published | 63.4 |  |  |")
