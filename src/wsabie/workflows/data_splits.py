@@ -20,9 +20,8 @@ from wsabie.vocabulary.label_quadruplets import Pair, convert_pairs_to_ids, coun
 
 def require_enough_items(n_items: int, share: float, unit: str) -> None:
     """Raise InputError for too few items to hold a share out."""
-    if n_items < 2 / share:
-        problem = f"1 {unit} is too few" if n_items == 1 else f"{n_items:,} {unit}s are too few"
-        raise InputError(f"{problem} to set {100 * share:.3g}% aside; give more {unit}s, or `hold_out=0`")
+    problem = f"1 {unit} is too few" if n_items == 1 else f"{n_items:,} {unit}s are too few"
+    require(n_items >= 2 / share, f"{problem} to set {100 * share:.3g}% aside; give more {unit}s, or `hold_out=0`")
 
 
 def find_centred_views(rows: FeatureTable) -> Int64:

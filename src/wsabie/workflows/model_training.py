@@ -435,9 +435,8 @@ def _split_sides(
     rows: FeatureTable, valid: AlignedTable | None, recipe: TrainingRecipe
 ) -> tuple[FeatureTable, FeatureTable | None]:
     """Return training and validation rows, with the labels that have enough training rows."""
-    if not rows.label_names:
-        remedy = "label the data, or extract features without training"
-        raise InputError(f"nothing in {recipe.source} has a label; {remedy}")
+    remedy = "label the data, or extract features without training"
+    require(bool(rows.label_names), f"nothing in {recipe.source} has a label; {remedy}")
     training, holdout = rows, None if valid is None else valid.rows
     if valid is None and recipe.holdout_share:
         require_enough_items(len(rows), recipe.holdout_share, "row")

@@ -154,9 +154,8 @@ def _open_items(options: FeaturesOptions, src: Path, rejects: "Rejects") -> "Ite
     if inputs.is_table(source):
         raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
     kind = inputs.KINDS[source.modality]
-    if options.kind not in ("onnx", kind):
-        remedy = f"wsabie features {kind} {quote_path(src)} --out {quote_path(options.out)}"
-        raise InputError(f"{src} holds {source.modality}; run: {remedy}")
+    remedy = f"wsabie features {kind} {quote_path(src)} --out {quote_path(options.out)}"
+    require(options.kind in ("onnx", kind), f"{src} holds {source.modality}; run: {remedy}")
     return source
 
 

@@ -7,7 +7,7 @@ from wsabie.cli import shared_options as shared
 from wsabie.cli.framework import Options, Report, Scope, Settings, argument, command, only_for, option, refuse_options
 from wsabie.cli.knowledge_files import load_knowledge, match_label_concepts
 from wsabie.cli.output import TerminalProgress, format_count, out, print_note
-from wsabie.core.errors import InputError, require
+from wsabie.core.errors import require
 from wsabie.core.json_conversion import JsonObject
 
 _KINDS = ("from-listeners", "from-wordnet")
@@ -90,9 +90,8 @@ def _pair_songs(options: PairsOptions) -> Report:
     limits: Settings = {"least": least, "cosine": cosine, "top": listeners.max_partners or 20}
     pairs = list(million_song.find_co_listened_pairs(listening, **limits, progress=TerminalProgress()))
     n_songs, n_users = listening.song_users.shape
-    if not pairs:
-        shared = f"{format_count(least, 'common listener')} and a cosine of {cosine:g}"
-        raise InputError(f"no two songs of {src} have {shared}; give a lower --min-listeners or --min-cosine")
+    shared = f"{format_count(least, 'common listener')} and a cosine of {cosine:g}"
+    require(len(pairs) > 0, f"no two songs of {src} have {shared}; give a lower --min-listeners or --min-cosine")
     written = million_song.write_co_listened_pairs(target, pairs, song_tracks)
     paired = len({song for first, second, _ in pairs for song in (first, second)})
     facts = {"songs": n_songs, "listeners": n_users, "capped_listeners": listening.n_capped, "songs_in_pairs": paired}

@@ -103,13 +103,12 @@ class OnnxContent:
         path = Path(path)
         with explain_read_errors(path):
             require(path.is_file(), f"there is no ONNX file at {path}; give the file of an image encoder")
-            if not 0 < path.stat().st_size <= MAX_BYTES:
-                problem = f"{path} has {path.stat().st_size:,} bytes, and an ONNX file has 1 to {MAX_BYTES:,}"
-                raise InputError(f"{problem}; give another export of the encoder")
             length = path.stat().st_size
+            problem = f"{path} has {length:,} bytes, and an ONNX file has 1 to {MAX_BYTES:,}"
+            require(0 < length <= MAX_BYTES, f"{problem}; give another export of the encoder")
             content = np.frombuffer(path.read_bytes(), np.uint8)
-            if len(content) != length:
-                raise InputError(f"{path} changes while it is read; run the same command again when it is whole")
+            is_whole = len(content) == length
+            require(is_whole, f"{path} changes while it is read; run the same command again when it is whole")
             return cls(content, str(path))
 
 
