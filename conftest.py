@@ -36,8 +36,8 @@ ABOVE_CATALOGUE = {"cli", "faults", "learning", "maps", "server"}
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """Twice as many as there are cores: of those that wait somebody else can use the core."""
-    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count_available_cores() * 2
+    """One more than there are cores: while a test waits for a browser or a cluster, another uses its core."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count_available_cores() + 1
 
 
 @pytest.hookimpl(optionalhook=True)

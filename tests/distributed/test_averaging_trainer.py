@@ -83,11 +83,10 @@ def single_node(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 def check(report: Any, single_node: Any) -> None:
     """The same epochs of the same pairs, and the MAP within what chance makes of another run on 500 rows."""
-    assert [epoch["pairs"] for epoch in report["history"]] == [epoch["pairs"] for epoch in single_node["history"]]
-    assert [epoch["unlabelled"] for epoch in report["history"]] == [
-        epoch["unlabelled"] for epoch in single_node["history"]
-    ]
-    assert report["validation_map"] == pytest.approx(single_node["validation_map"], abs=0.015)
+    epochs = single_node["history"][: len(report["history"])]
+    for name in ("pairs", "unlabelled"):
+        assert [epoch[name] for epoch in report["history"]] == [epoch[name] for epoch in epochs]
+    assert report["validation_map"] == pytest.approx(max(epoch["validation"] for epoch in epochs), abs=0.015)
 
 
 def test_two_nodes_lose_one_and_get_another(
@@ -108,15 +107,16 @@ def test_a_killed_driver_goes_on_with_resume(
     cluster: Any, shards: Path, single_node: dict[str, Any], tmp_path: Path
 ) -> None:
     model = tmp_path / "model"
-    process = training(shards, model, "--ray", cluster.address)
+    options = ("--ray", cluster.address, "--epochs", 60)
+    process = training(shards, model, *options)
     wait_for_epoch(process, model, 25)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    report = read_report(training(shards, model, "--ray", cluster.address, "--nodes", 2, "--resume"))
+    report = read_report(training(shards, model, *options, "--nodes", 2, "--resume"))
     check(report, single_node)
     assert report["nodes"]["joined"] == 2
     lines = Path(f"{model}.jsonl").read_text().splitlines()
-    assert 0 <= len(lines) - EPOCHS < 25  # it did not start over
+    assert 0 <= len(lines) - 60 < 25  # it did not start over
 
 
 def test_local_training_is_reported(cluster: Any, shards: Path, tmp_path: Path) -> None:

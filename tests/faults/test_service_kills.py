@@ -28,7 +28,7 @@ from wsabie.collection.registry.model_registry import load_model
 from wsabie.server.tokens import create_token
 
 NAMES = ("eve", "adam", "lilith")
-KILLS = int(os.environ.get("WSABIE_SOAK_KILLS", "4"))
+KILLS = int(os.environ.get("WSABIE_SOAK_KILLS", "3"))
 SEED = int(os.environ.get("WSABIE_SOAK_SEED", "0"))
 TURNS = ("trainer", "scanner", "server", "editor", "trainer", "scanner", "server", "worker", "all", "looker")
 """Who is killed in ten kills, in an order that is drawn."""

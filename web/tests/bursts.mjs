@@ -21,6 +21,11 @@ const becomes = async (ids, label, expected) => {
   }
   assert.deepEqual(states, expected);
 };
+/** Keys act on this card once the page knows that it has the focus. */
+const choose = async (card) => {
+  await card.focus();
+  await card.and(card.page().locator('[tabindex="0"]')).waitFor();
+};
 const all = (state) => [state, state, state, state];
 
 /** A label that is suggested for a whole burst, and the pictures of the burst in the order of the review. */
@@ -40,14 +45,14 @@ async function grid(page, { label, items, first, ids }) {
   await card.waitFor();
   await page.getByText(`${items.length} pictures ·`).waitFor();
   const { entries } = await get("/journal");
-  await card.focus();
+  await choose(card);
   await page.keyboard.press("a");
   await becomes(ids, label, all("accepted"));
   const after = (await get("/journal")).entries;
   assert.equal(after[0].id, entries[0].id + 1, "one decision on the card is one entry of the journal");
   await page.keyboard.press("z");
   await becomes(ids, label, all(null));
-  await card.focus();
+  await choose(card);
   await page.keyboard.press("r");
   await becomes(ids, label, all("rejected"));
   await card.getByRole("button", { name: /^Accept / }).click();
@@ -55,7 +60,7 @@ async function grid(page, { label, items, first, ids }) {
   assert.deepEqual(await seriousFaults(page), []);
   await shoot(page, "burst-grid");
 
-  await card.focus();
+  await choose(card);
   await page.keyboard.press("Enter");
   const dialog = page.getByRole("dialog");
   const strip = dialog.getByRole("region", { name: "Burst" }).getByRole("button");
@@ -66,12 +71,12 @@ async function grid(page, { label, items, first, ids }) {
   await dialog.getByRole("button", { name: `Reject ${label}`, exact: true }).click();
   await becomes(ids, label, ["accepted", "rejected", "accepted", "accepted"]);
   await page.keyboard.press("Escape");
-  await card.focus();
+  await choose(card);
   await page.keyboard.press("r");
   await becomes(ids, label, ["rejected", "rejected", "rejected", "rejected"]);
   await page.keyboard.press("z");
   await becomes(ids, label, ["accepted", "rejected", "accepted", "accepted"]);
-  await card.focus();
+  await choose(card);
   await page.keyboard.press("a");
   await becomes(ids, label, [null, "rejected", null, null]);
   await page.keyboard.press("z");

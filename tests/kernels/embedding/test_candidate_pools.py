@@ -21,7 +21,7 @@ from wsabie.kernels.embedding.similarity import Dot
 from wsabie.kernels.training.warp import DRAWS, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(pooled_problems())
 def test_a_block_equals_its_twin(problem: Pooled) -> None:
     assert_same(fast_pool(problem).outcome, slow_pool(problem))
