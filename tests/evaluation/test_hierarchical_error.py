@@ -58,7 +58,7 @@ def test_the_nearest_of_several_true_labels_counts():
 
 
 def test_heights_of_other_labels_are_refused():
-    with pytest.raises(InputError, match="heights are between 4 labels but there are 2"):
+    with pytest.raises(InputError, match="heights are between 4 labels, not 2"):
         measured([0.1, 0.2], np.array([0]), KINDS.find_ancestors(LABELS), (1,))
 
 

@@ -102,5 +102,5 @@ def test_is_the_mean_over_all_orders_of_ties(problem):
 
 
 def test_hops_of_other_labels_are_refused():
-    with pytest.raises(InputError, match="hops are between 4 labels but there are 2"):
+    with pytest.raises(InputError, match="hops are between 4 labels, not 2"):
         measured([0.1, 0.2], np.array([0]), KINDS.find_distances(LABELS), (1,))

@@ -207,9 +207,7 @@ class EvaluationAccumulator:
         similar = None if similar is None else as_label_similarity(similar, n_labels)
         for name, distances in (("hops", hops), ("heights", heights)):
             if distances is not None and distances.n_labels != n_labels:
-                message = (
-                    f"{name} are between {distances.n_labels:,} labels but there are {n_labels:,}; make them again"
-                )
+                message = f"{name} are between {distances.n_labels:,} labels, not {n_labels:,}; make them again"
                 raise InputError(message)
         relations: dict[str, tuple[hierarchy_metrics.RowMetric, Any]] = {
             "psib": (hierarchy_metrics.compute_sibling_precision, similar),

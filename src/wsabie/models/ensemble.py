@@ -40,7 +40,6 @@ ColumnSets: TypeAlias = Sequence[npt.ArrayLike] | float | None
 """Sets of columns by numbers or masks, the share that each member draws, or None."""
 SHARE = 0.7  # of the columns, which each member draws by default
 By = Literal["seed", "rows", "columns"]
-BY: tuple[By, ...] = ("seed", "rows", "columns")
 KINDS = ("wsabie", "wsabie-auc", "owpc-sgd", "vse-ens", "opt-auc")
 """Kinds of `wsabie.models.estimator_specs` that can be members of an ensemble."""
 _SPREAD_ROWS = 256  # training rows that measure the spread of a member's scores

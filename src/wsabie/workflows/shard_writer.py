@@ -351,9 +351,7 @@ def _write_missing_shards(
     n_rows = runs.total("rows")
     remedy = "look at the list that `rejects=FILE` writes"
     require(n_rows > 0, f"no rows are left of {format_path(runs.stream.path)}; {remedy}")
-    require(
-        runs.total("pairs") > 0, f"nothing in {format_path(runs.stream.path)} has a label; give rows that have some"
-    )
+    require(runs.total("pairs") > 0, f"nothing in {format_path(runs.stream.path)} has a label; give rows with labels")
     n_shards = max(1, -(-n_rows // runs.options.rows), -(-runs.total("nonzeros") // NONZEROS_PER_SHARD))
     bounds = find_shard_bounds(runs, n_shards)
     dropped = find_repeated_rows(runs, bounds)

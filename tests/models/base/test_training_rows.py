@@ -213,7 +213,7 @@ def test_stopped_training_resumes_bit_for_bit(tmp_path: Path) -> None:
 
 def test_labels_come_only_from_the_shards(tmp_path: Path) -> None:
     rows = in_shards(toy_rows(), tmp_path / "shards")
-    with pytest.raises(InputError, match="bring their labels along"):
+    with pytest.raises(InputError, match="bring their labels;"):
         make_model().fit(rows, toy_rows().Y)
     with pytest.raises(InputError, match="requires y to be passed"):
         make_model().fit(toy_rows().X)

@@ -145,7 +145,7 @@ def test_kind_named_as_a_map_is_refused() -> None:
     documents = EntityKind("document", features(), [f"t{i}" for i in range(48)], map="words")
     space = make(epochs=2).fit([Relation(documents, "artist", by())])
     copied = deepcopy(space)
-    with pytest.raises(InputError, match="'words' is a map of features in this space; call the new kind otherwise"):
+    with pytest.raises(InputError, match="'words' is a map of features in this space; rename the new kind"):
         space.partial_fit([Relation("document", "words", [("t0", f"word {i}") for i in range(40)])])
     assert same(space, copied)
 

@@ -154,7 +154,7 @@ def test_many_queries_are_sampled_evenly(monkeypatch: pytest.MonkeyPatch) -> Non
             Relation("track", "artist", [("zz", "artist 0")]),
             "no held-out pair of 'track - artist' is of known entities",
         ),
-        (Relation("track", "artist", by()[:9]), "is of known entities and not one of training; give others"),
+        (Relation("track", "artist", by()[:9]), "is of known entities and not of training; give others"),
         (Relation("track", "artist", []), "no held-out pair of 'track - artist'"),
         (Relation("track", "artist", [(0, 99)]), "it names number 99 of the 12 entities of kind 'artist'"),
         (

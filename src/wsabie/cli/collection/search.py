@@ -111,10 +111,6 @@ def _serialize_result(result: "SearchResult", paths: dict[int, str]) -> JsonObje
         group._asdict() | {"hits": [{**hit._asdict(), "path": paths[hit.item]} for hit in group.hits]}
         for group in result.groups
     ]
-    labels, excluded = (list(names.values()) for names in (result.meaning.labels, result.meaning.excluded))
-    return {
-        "labels": labels,
-        "excluded": excluded + result.meaning.unwanted,
-        "notes": result.meaning.notes,
-        "groups": groups,
-    }
+    meaning = result.meaning
+    labels, excluded = [*meaning.labels.values()], [*meaning.excluded.values(), *meaning.unwanted]
+    return {"labels": labels, "excluded": excluded, "notes": meaning.notes, "groups": groups}

@@ -31,9 +31,7 @@ def encoders(options: EncoderOptions) -> Report:
     """
     refuse_options(options.action, options)
     if options.action == "list":
-        require(
-            options.name is None, f"`encoders list` shows all encoders and takes no name; leave {options.name!r} out"
-        )
+        require(options.name is None, f"`encoders list` shows all and takes no name; leave {options.name!r} out")
         return _list_encoders(options.measure)
     if options.name is None:
         raise InputError("get what? Name an encoder of `wsabie encoders`: wsabie encoders get NAME")

@@ -90,9 +90,7 @@ def renew_model(collection: Collection, *, by: str, free_words: bool = False) ->
     is_possible = read_modality(collection) in (None, PICTURES.name)
     is_first = not any(record.method != model_registry.ZERO_SHOT for record in records)
     is_for_search = free_words and current is None
-    if not is_possible or not (is_first or is_for_search):
-        return
-    if encoder is None or not _is_text_encoder_installed(encoder):
+    if not is_possible or not (is_first or is_for_search) or encoder is None or not _is_text_encoder_installed(encoder):
         return
     with begin_read(collection.engine) as connection:
         model_in_use, labels = find_model_in_use(connection), _read_label_texts(connection, encoder in HUB_ENCODERS)

@@ -153,9 +153,7 @@ def check_training(parameters: Mapping[str, Any]) -> None:
     if parameters["loss"] == "owpc":
         require(parameters["surrogate"] == "hinge", 'loss="owpc" is a sum of hinges; leave surrogate at "hinge"')
         draws_labels = sampler != SamplerConfig() or parameters["rank_estimator"] not in ("auto", "exact")
-        message = (
-            'loss="owpc" scores all labels and draws none; leave sampler at "uniform" and rank_estimator at "auto"'
-        )
+        message = 'loss="owpc" scores every label; leave sampler at "uniform" and rank_estimator at "auto"'
         require(not draws_labels, message)
 
 

@@ -225,9 +225,7 @@ class TrainedModel(hyperparameters.TrainingParameters, LabelModel):
             return TrainingRows(inputs, targets, weights)
         require(self.reads_shards, f"a model of kind {self.kind} does not read shards; give it rows.whole().X and .Y")
         labels_are_stored = Y is None and sample_weight is None and label_names is None
-        require(
-            labels_are_stored, "rows in shards bring their labels along; leave Y, label_names and sample_weight out"
-        )
+        require(labels_are_stored, "rows in shards bring their labels; leave Y, label_names and sample_weight out")
         truth = X.compute_label_statistics()
         require(truth.pairs > 0, "no row has a label; give at least one (row, label) pair")
         self.vocabulary_, self.n_features_in_ = Vocabulary(X.label_names), X.n_features

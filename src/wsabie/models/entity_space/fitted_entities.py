@@ -231,9 +231,7 @@ def grow_space(
             require(name in kinds, f"the space knows no kind {name!r}; fit it again to learn a map of its features")
             kinds[name] = add_entities(kinds[name], kind, space)
         elif name not in kinds:
-            require(
-                name not in space.tables, f"{name!r} is a map of features in this space; call the new kind otherwise"
-            )
+            require(name not in space.tables, f"{name!r} is a map of features in this space; rename the new kind")
             kinds[name] = FittedEntities(name, Vocabulary(), name)
     pairs = {relation: _renumber_pairs(relation, relation_kinds, kinds) for relation in relations}
     points = _collect_points({name: kinds[name] for name in relation_kinds}, space, pairs, seed)

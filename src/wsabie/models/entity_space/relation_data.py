@@ -124,9 +124,7 @@ class SpaceMonitor:
             f"no epoch can be chosen by {stop_on!r}: choose mean, or a relation held out ({', '.join(names)})",
         )
         empty = next((pairs.name for pairs in holdouts if not pairs.Y.nnz), None)
-        require(
-            empty is None, f"no held-out pair of {empty!r} is of known entities and not one of training; give others"
-        )
+        require(empty is None, f"no held-out pair of {empty!r} is of known entities and not of training; give others")
         self.holdouts = [pairs.limit(MAX_SCORES) for pairs in holdouts]
         self.threads, self.stop_on = threads, stop_on
 

@@ -79,9 +79,7 @@ def collect_declared_data(declared: SpaceDeclaration, rows_of: RowsOf, rejects: 
 
 
 def _open_source(kind: KindDeclaration, relations: list[RelationDeclaration], rejects: Rejects) -> Source:
-    has_labels = any(
-        relation.names == LABELS and kind.name in (relation.query, relation.target) for relation in relations
-    )
+    has_labels = any(r.names == LABELS and kind.name in (r.query, r.target) for r in relations)
     labels_from = "auto" if has_labels or kind.split is not None else "none"
     source = open_source(str(kind.data), labels_from=labels_from, split=kind.split, rejects=rejects)
     return source if kind.ids is None else select_listed_ids(source, kind.ids, rejects=rejects)
@@ -249,9 +247,7 @@ class EntityFeatureExtractor:
             Items of a kind that has no features.
         """
         name = kind.name
-        require(
-            name in fitted_rows, f"entities of the kind {name!r} are known by their names alone; leave its data out"
-        )
+        require(name in fitted_rows, f"entities of the kind {name!r} are known by names alone; leave its data out")
         return self._extract_as_fitted(name, source, fitted_rows[name])
 
     def _extract_items(self, kind: KindDeclaration, source: ItemSource) -> FeatureTable:
