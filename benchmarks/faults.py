@@ -1,8 +1,8 @@
 """Attacks on everything that writes and reads: `python -m benchmarks.faults [--only NAME ...]`, or `make faults`.
 
-kills: commands that write are killed at chosen moments. full-disks: they find no space. catalogue: it is empty, cut,
-older, foreign or read-only. changed-files: every format of ours is changed. small-inputs: small files that ask for
-much. hostile-arrays: sparse matrices that lie. slow-callers: idle and slow callers of a service.
+kills: commands that write are killed at chosen moments. full-disks: they find no space. collection: its
+database is empty, cut, older, foreign or read-only. changed-files: every format of ours is changed. small-inputs: small
+files that ask for much. hostile-arrays: sparse matrices that lie. slow-callers: idle and slow callers of a service.
 
 After each, nothing that was acknowledged may be lost, there is no traceback, memory stays under 2 GB, and the same
 command again completes; otherwise the exit code is 1, and each fault is printed with the command that repeats it.
@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 from tests.faults.attacks import (
-    catalogue_faults,
     changed_files,
+    collection_faults,
     full_disks,
     hostile_arrays,
     kills,
@@ -30,7 +30,7 @@ from wsabie.core.machine import count_available_cores
 
 ATTACKS = {
     module.NAME: module
-    for module in (kills, full_disks, catalogue_faults, changed_files, small_inputs, hostile_arrays, slow_callers)
+    for module in (kills, full_disks, collection_faults, changed_files, small_inputs, hostile_arrays, slow_callers)
 }
 
 

@@ -1,6 +1,6 @@
 """Items near to a point among 100,000: `python -m benchmarks.near_items [--items 100000] [--dim 100]`.
 
-Through the catalogue, that is with a look at which items are still there; random points.
+Through the collection, that is with a look at which items are still there; random points.
 """
 
 import argparse

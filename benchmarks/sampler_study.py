@@ -116,12 +116,12 @@ def generate_task(kind: str, world: World) -> Task:
     return Task(X[:N_ROWS], Y[:N_ROWS], None, evaluation_set, evaluation_set)
 
 
-def _draw_matrix(points: Any, things: Any, bias: Any, k: int, rng: np.random.Generator) -> csr_matrix:
+def _draw_matrix(points: Any, labels: Any, bias: Any, k: int, rng: np.random.Generator) -> csr_matrix:
     """k things of each point, without replacement, from the softmax of point . thing + bias (Gumbel's trick)."""
     columns = np.empty((len(points), k), np.int32)
     for lo in range(0, len(points), 500):
-        heights = (points[lo : lo + 500] @ things.T + bias).astype(np.float32)
+        heights = (points[lo : lo + 500] @ labels.T + bias).astype(np.float32)
         heights -= np.log(np.maximum(rng.standard_exponential(heights.shape, dtype=np.float32), np.float32(1e-30)))
         columns[lo : lo + 500] = np.sort(np.argpartition(-heights, k, axis=1)[:, :k], axis=1)
     n = len(points)
-    return csr_matrix((np.ones(n * k, np.int8), columns.ravel(), np.arange(n + 1) * k), (n, len(things)))
+    return csr_matrix((np.ones(n * k, np.int8), columns.ravel(), np.arange(n + 1) * k), (n, len(labels)))

@@ -1,4 +1,4 @@
-"""How the documentation is built: Sphinx, furo, Markdown by MyST, docstrings by napoleon."""
+"""Settings of the documentation: Sphinx, furo, Markdown by MyST, docstrings by napoleon."""
 
 import posixpath
 import re

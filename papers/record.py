@@ -61,14 +61,14 @@ class DataOpener(NamedTuple):
     ----------
     open : callable
         As `papers.datasets.open_data`.
-    wants : str
+    data_hint : str
         Required data, in words.
     options : tuple of str
         Further parameters of `open`, and options of the command line.
     """
 
     open: Callable[..., "PaperData"]
-    wants: str
+    data_hint: str
     options: tuple[str, ...] = ()
 
 

@@ -133,8 +133,8 @@ def run_record(
     [('AUC prefers both equally', 'holds'), ('L prefers ranks 1 and 101', 'holds')]
     """
     if record.needs_data and data is None:
-        wants = "such as --data sample" if record.opening is None else record.opening.wants
-        raise InputError(f"{record.name} needs data; name some with --data: {wants}")
+        data_hint = "such as --data sample" if record.opening is None else record.opening.data_hint
+        raise InputError(f"{record.name} needs data; name some with --data: {data_hint}")
     used_data = data if record.needs_data else None
     start_time = time.perf_counter()
     setting = RunSettings(used_data, seed, threads, parameters or {}, progress, seeds)

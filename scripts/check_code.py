@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import connected_components
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "wsabie"
-OTHER_FOLDERS = ("tests", "papers", "benchmarks", "scripts", "examples", "weights")
+OTHER_FOLDERS = ("tests", "papers", "benchmarks", "scripts", "examples", "weights", "docs")
 VAGUE_WORDS = {
     "above", "after", "all", "anew", "apart", "alone", "asked", "aside", "away", "before", "begun", "below",
     "beside", "both", "chosen", "come", "counted", "done", "drawn", "found", "given", "gone", "heard", "held",

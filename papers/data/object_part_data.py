@@ -91,7 +91,7 @@ def _generate_planted(name: str, seed: int, progress: Progress) -> PaperData:
     collection, likeness, null = _parse_settings(name)
     with progress.stage("planting pictures and relations", None, ""):
         task = generate_planted_parts(collection, likeness=likeness, null=null, seed=seed)
-    labels = [f"family {family} label {y}" for y, family in enumerate(task.looks.families)]
+    labels = [f"family {family} label {y}" for y, family in enumerate(task.appearance.families)]
     X, n_images = task.pictures.X, len(task.pictures.y)
     rows = FeatureTable(X, task.Y, labels, [f"picture {i}" for i in range(n_images)], counts=True)
     true, training_pairs, unseen = (_name_pairs(pairs, labels) for pairs in (task.true, task.training, task.unseen))

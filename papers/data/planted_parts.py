@@ -106,7 +106,7 @@ class PlantedPartsTask(NamedTuple):
     true: Int32  # (n_told + n_unseen, 2), the relations that hold, those of `unseen` last
     training: Int32  # (n_told, 2), relations of training and validation: the first of `true`, or none of them (null)
     unseen: Int32  # (n_unseen, 2)
-    looks: PartAppearance
+    appearance: PartAppearance
 
     @property
     def Y(self) -> Any:  # noqa: N802, the field's own name
@@ -150,19 +150,19 @@ def generate_planted_parts(
     if name not in SIZES:
         raise InputError(f"there is no planted collection {name!r}; choose from {', '.join(SIZES)}")
     size = SIZES[name]
-    looks = draw_appearance(size, seed)
-    true = draw_relations(size, looks, likeness, seed)
+    appearance = draw_appearance(size, seed)
+    true = draw_relations(size, appearance, likeness, seed)
     training_relations, unseen = true[: size.relations], true[size.relations :]
     if null:
         training_relations = _permute_parts(true, size.relations, _make_generator(seed, _NULL))
-    y = _draw_labels(size, looks, seed)
+    y = _draw_labels(size, appearance, seed)
     if pictures is None:
-        pictures = ImageTask(_draw_images(size, looks, y, seed), y, size.train, size.labels)
+        pictures = ImageTask(_draw_images(size, appearance, y, seed), y, size.train, size.labels)
     elif not np.array_equal(pictures.y, y):
         raise InputError(f"the pictures given are not those of {name} with seed {seed}; leave them out")
     ends = np.cumsum([0, size.train, size.valid, size.test])
     sides = Split(*(np.arange(lo, hi) for lo, hi in pairwise(ends)))
-    return PlantedPartsTask(pictures, sides, true, training_relations, unseen, looks)
+    return PlantedPartsTask(pictures, sides, true, training_relations, unseen, appearance)
 
 
 def draw_appearance(size: PlantedPartsSize, seed: int = 0) -> PartAppearance:
@@ -181,14 +181,16 @@ def draw_appearance(size: PlantedPartsSize, seed: int = 0) -> PartAppearance:
     return PartAppearance(labels, families, directions.astype(np.float32), words, rng.permutation(bias), popularity)
 
 
-def draw_relations(size: PlantedPartsSize, looks: PartAppearance, likeness: float = LIKENESS, seed: int = 0) -> Int32:
+def draw_relations(
+    size: PlantedPartsSize, appearance: PartAppearance, likeness: float = LIKENESS, seed: int = 0
+) -> Int32:
     """Draw the true relations, (n_training + n_unseen, 2), the unseen ones last."""
     if not 0 <= likeness <= 1:
         raise InputError(f"likeness is {likeness} but it lies between 0 and 1; the default is {LIKENESS}")
     rng = _make_generator(seed, _RELATIONS)
     objects, parts = _draw_roles(size.labels, rng)
     total = size.relations + size.unseen
-    object_points, part_points = _draw_role_points(looks, likeness, rng)
+    object_points, part_points = _draw_role_points(appearance, likeness, rng)
     for _ in range(_TRIES):
         object_places, part_places = (
             _list_places(labels, _draw_degrees(len(labels), total, rng)) for labels in (objects, parts)
@@ -217,9 +219,9 @@ def _draw_roles(n: int, rng: np.random.Generator) -> tuple[Int64, Int64]:
     return labels[: round(OBJECTS * n)], labels[n - round(PARTS * n) :]
 
 
-def _draw_role_points(looks: PartAppearance, likeness: float, rng: np.random.Generator) -> tuple[Any, Any]:
+def _draw_role_points(appearance: PartAppearance, likeness: float, rng: np.random.Generator) -> tuple[Any, Any]:
     """Return a and b of the module's docstring at unit length, (n_labels, ROLES) each."""
-    part_points = looks.labels @ looks.directions.T
+    part_points = appearance.labels @ appearance.directions.T
     quarter_turned = np.stack([-part_points[:, 1::2], part_points[:, ::2]], axis=2).reshape(part_points.shape)
     centres, _ = _draw_families(len(part_points), rng)
     hidden = centres + 0.7 * rng.standard_normal(part_points.shape)
@@ -304,10 +306,10 @@ def _find_invalid(relations: Int32, forbidden: set[tuple[int, int]]) -> list[int
     return invalid
 
 
-def _draw_labels(size: PlantedPartsSize, looks: PartAppearance, seed: int) -> Int32:
+def _draw_labels(size: PlantedPartsSize, appearance: PartAppearance, seed: int) -> Int32:
     """Return the label of each training, validation and test image; each label is on each side."""
     rng = _make_generator(seed, _LABELS)
-    exact = looks.popularity * size.pictures
+    exact = appearance.popularity * size.pictures
     counts = np.floor(exact).astype(int)
     counts[np.argsort(counts - exact, kind="stable")[: size.pictures - counts.sum()]] += 1
     y = rng.permutation(np.repeat(np.arange(size.labels, dtype=np.int32), counts))
@@ -325,7 +327,7 @@ def _split_sides(y: Int32, size: PlantedPartsSize, seed: int) -> Split:
     return split_quadruplets(Y, chain, valid=size.valid / n, test=size.test / n, seed=seed).split
 
 
-def _draw_images(size: PlantedPartsSize, looks: PartAppearance, y: Int32, seed: int) -> Any:
+def _draw_images(size: PlantedPartsSize, appearance: PartAppearance, y: Int32, seed: int) -> Any:
     """Draw word counts of the images, (n, n_words) csr_matrix of float32."""
     from scipy.sparse import csr_matrix
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -334,7 +336,7 @@ def _draw_images(size: PlantedPartsSize, looks: PartAppearance, y: Int32, seed: 
     lengths, words, counts = [], [], []
     with threadpool_limits(1):  # the rounding of a product may depend on the number of threads
         for start in range(0, len(y), _BLOCK):
-            length, word, count = _draw_words(size, looks, y[start : start + _BLOCK], rng)
+            length, word, count = _draw_words(size, appearance, y[start : start + _BLOCK], rng)
             lengths.append(length)
             words.append(word)
             counts.append(count)
@@ -344,15 +346,15 @@ def _draw_images(size: PlantedPartsSize, looks: PartAppearance, y: Int32, seed: 
 
 
 def _draw_words(
-    size: PlantedPartsSize, looks: PartAppearance, y: Int32, rng: np.random.Generator
+    size: PlantedPartsSize, appearance: PartAppearance, y: Int32, rng: np.random.Generator
 ) -> tuple[Any, Any, Any]:
     """Draw distinct words of each image: number of words (n,), word ids and counts, image after image."""
     tokens = np.clip(rng.lognormal(np.log(TOKENS), 0.25, len(y)), 60, 1200).astype(int)
     background = rng.binomial(tokens, BACKGROUND)
-    common = np.cumsum(np.exp(looks.bias), dtype=np.float64)
+    common = np.cumsum(np.exp(appearance.bias), dtype=np.float64)
     background_words = np.searchsorted(common, rng.random(background.sum()) * common[-1])
-    points = SIGNAL * looks.labels[y] + NOISE * rng.standard_normal((len(y), LATENT)).astype(np.float32)
-    informative_words = np.concatenate(list(_draw_informative_words(looks, points, tokens - background, rng)))
+    points = SIGNAL * appearance.labels[y] + NOISE * rng.standard_normal((len(y), LATENT)).astype(np.float32)
+    informative_words = np.concatenate(list(_draw_informative_words(appearance, points, tokens - background, rng)))
     pictures = np.arange(len(y))
     keys = np.concatenate([background_words, informative_words]) + size.words * np.concatenate(
         [np.repeat(pictures, background), np.repeat(pictures, tokens - background)]
@@ -363,11 +365,11 @@ def _draw_words(
 
 
 def _draw_informative_words(
-    looks: PartAppearance, points: Float32, tokens: Int64, rng: np.random.Generator
+    appearance: PartAppearance, points: Float32, tokens: Int64, rng: np.random.Generator
 ) -> Iterator[Int64]:
     """Yield words that depend on the points, image after image, by the softmax of the docstring."""
-    ladders = points @ looks.words.T
-    ladders += looks.bias
+    ladders = points @ appearance.words.T
+    ladders += appearance.bias
     np.exp(ladders, out=ladders)
     np.cumsum(ladders, axis=1, out=ladders)
     for ladder, n in zip(ladders, tokens, strict=True):

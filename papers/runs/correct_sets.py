@@ -80,7 +80,7 @@ def open_synsets(
         files = sorted(folder.iterdir())
     lists = {file: synsets for file in files if file.is_file() and (synsets := _read_synsets(file))}
     if len(lists) < 2:
-        raise InputError(f"{format_path(folder)} holds {len(lists)} lists of synsets; give {OPENING.wants}")
+        raise InputError(f"{format_path(folder)} holds {len(lists)} lists of synsets; give {OPENING.data_hint}")
     smallest, *larger = sorted(lists, key=lambda file: len(lists[file]))
     labels = list(dict.fromkeys(synset for synset_list in lists.values() for synset in synset_list))
     about = f"{smallest.name} ({len(lists[smallest]):,} synsets) among {' and '.join(file.name for file in larger)}"
@@ -220,7 +220,7 @@ def compute_mean_sizes(record: PaperRecord, setting: RunSettings) -> RunFindings
     """Compute mean sizes of correct sets by every reading."""
     data = setting.required_data
     if not isinstance(data, SynsetLists) or data.hierarchy is None:
-        raise InputError(f"{record.name} needs label sets; give {OPENING.wants}")
+        raise InputError(f"{record.name} needs label sets; give {OPENING.data_hint}")
     jobs = [(SEEDS, reading, 0) for reading in READINGS]
     jobs += [(row, reading, hops) for row, hops in ((TWO, 2), (THREE, 3), (ALL_LABELS, 0)) for reading in ZERO_SHOT]
     jobs = [job for job in jobs if not (job[0] == ALL_LABELS and job[1].words == "one hop less")]

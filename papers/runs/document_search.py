@@ -60,7 +60,7 @@ def open_documents(
     elif is_citation_graph(path):
         source, couples = open_source(path, rejects=rejects), read_citation_links(get_links_path(path), rejects=rejects)
     else:
-        raise InputError(f"{format_path(path)} is not a file of documents with pairs; give {OPENING.wants}")
+        raise InputError(f"{format_path(path)} is not a file of documents with pairs; give {OPENING.data_hint}")
     options = dict(description)
     rows, sides = extract_split_rows(
         source,
@@ -121,7 +121,7 @@ def run_document_search(record: PaperRecord, setting: RunSettings) -> RunFinding
     """
     data = setting.required_data
     if data.couples is None:
-        raise InputError(f"{data.name} has no pairs of documents; give {OPENING.wants}")
+        raise InputError(f"{data.name} has no pairs of documents; give {OPENING.data_hint}")
     train = EntityKind(_NAME, data.train.X, data.train.ids, "tfidf")
     training = Relation(train, train, _build_pair_matrix(data.couples, data.train, data.train), "pairs")
     validation, test = (_build_test_relation(rows, data) for rows in (data.valid, data.test))

@@ -35,10 +35,10 @@ def compare_image_features(
     """
     data = setting.required_data
     if data.extract is None:
-        things, wants = "pictures", "a folder of pictures, or --data sample"
+        items, data_hint = "pictures", "a folder of pictures, or --data sample"
         if record.opening is not None:
-            things, wants = "sounds", record.opening.wants
-        raise InputError(f"features cannot be compared on {data.name}, whose rows are not {things}; give {wants}")
+            items, data_hint = "sounds", record.opening.data_hint
+        raise InputError(f"features cannot be compared on {data.name}, whose rows are not {items}; give {data_hint}")
     all_findings = RunFindings([])
     for features, feature_names in descriptions.items():
         entries = tuple(entry for entry in record.entries if entry.row.endswith(f", {features}"))

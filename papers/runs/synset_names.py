@@ -37,14 +37,14 @@ class NamedPhotos(PaperData):
     photo_synsets : list of str, length n
     names : dict of str to str
         Names of all synsets.
-    seen : list of str
+    known_synsets : list of str
         Synsets that the network was trained on.
     """
 
     points: Float32 = field(default_factory=lambda: np.empty((0, 0), np.float32), repr=False)
     photo_synsets: list[str] = field(default_factory=list, repr=False)
     names: dict[str, str] = field(default_factory=dict, repr=False)
-    seen: list[str] = field(default_factory=list, repr=False)
+    known_synsets: list[str] = field(default_factory=list, repr=False)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -82,12 +82,12 @@ def open_named_photos(
 
     source = open_source(name, labels_from="none")
     if len(knowledge) != 1 or isinstance(source, FeatureTable):
-        raise InputError(f"give {OPENING.wants}")
+        raise InputError(f"give {OPENING.data_hint}")
     items = list(source)
     matches = [_SYNSET.match(Path(item.id).name) for item in items]
     synsets = [match[1] for match in matches if match]
     if len(synsets) < len(items) or not items:
-        raise InputError(f"a file name in {name} begins with no synset; give {OPENING.wants}")
+        raise InputError(f"a file name in {name} begins with no synset; give {OPENING.data_hint}")
     lists = open_synsets(str(knowledge[0]))
     lines = (knowledge[0] / "words.txt").read_text(encoding="utf-8").splitlines()
     words = dict(line.split("\t", 1) for line in lines if "\t" in line)
@@ -107,7 +107,7 @@ def open_named_photos(
         points=np.asarray(table.X, np.float32),
         photo_synsets=[number[row] for row in table.ids],
         names={synset: words[synset] for synset in lists.labels if synset in words},
-        seen=lists.seeds,
+        known_synsets=lists.seeds,
     )
 
 
@@ -122,17 +122,17 @@ def run_synset_names(record: PaperRecord, setting: RunSettings) -> RunFindings:
     """Rank the names of each label set for the photos of its unseen synsets."""
     data = setting.required_data
     if not isinstance(data, NamedPhotos) or data.hierarchy is None:
-        raise InputError(f"{record.name} needs names of synsets; give {OPENING.wants}")
-    seen, names = set(data.seen), list(data.names)
+        raise InputError(f"{record.name} needs names of synsets; give {OPENING.data_hint}")
+    known_synsets, names = set(data.known_synsets), list(data.names)
     vectors = SentenceEncoder(setting.threads).encode(data.names.values())
     rows = []
     for title, hops in ((TWO, 2), (THREE, 3), (ALL_LABELS, 0)):
-        near = set(data.hierarchy.find_within(data.seen, hops)) if hops else set(names)
+        near = set(data.hierarchy.find_within(data.known_synsets, hops)) if hops else set(names)
         for suffix, is_candidate in (
-            ("", [name in near and name not in seen for name in names]),
-            (f" {SEEN_TOO}", [name in near or name in seen for name in names]),
+            ("", [name in near and name not in known_synsets for name in names]),
+            (f" {SEEN_TOO}", [name in near or name in known_synsets for name in names]),
         ):
-            rows += _rank_names(f"{title}{suffix}", data, vectors, np.array(is_candidate), near - seen)
+            rows += _rank_names(f"{title}{suffix}", data, vectors, np.array(is_candidate), near - known_synsets)
     return RunFindings(rows, notes=[_NOTE])
 
 

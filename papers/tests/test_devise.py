@@ -154,7 +154,7 @@ def test_names_never_seen_are_ranked_among_each_label_set(monkeypatch: pytest.Mo
         points=np.array([[0.9, 0.2, 0.1, 0.3], [0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]], np.float32),
         photo_synsets=["n1", "n2", "n3", "n0"],
         names={"n0": "0", "n1": "1", "n2": "2", "n3": "3"},
-        seen=["n0"],
+        known_synsets=["n0"],
     )  # fmt: skip
     findings = run_record(find_record("devise-21k"), data, threads=1).findings
     figures = [

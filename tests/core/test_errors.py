@@ -24,7 +24,7 @@ def test_every_error_is_ours_and_the_languages(kind: type[Exception], also: type
 
 
 def test_served_message_of_an_error_is_pickled() -> None:
-    error = errors.InputError("there is no model; run: wsabie train", served="there is no model")
+    error = errors.InputError("there is no model; run: wsabie train", web_message="there is no model")
     assert str(error) == "there is no model; run: wsabie train"
-    assert copy(error).served == "there is no model"
-    assert errors.UnknownLabelError("x").served == ""
+    assert copy(error).web_message == "there is no model"
+    assert errors.UnknownLabelError("x").web_message == ""

@@ -34,7 +34,7 @@ class Functions:
 
     @staticmethod
     def refuse(item: int) -> int:
-        raise InputError(f"item {item} is bad; leave it out", served="leave it out")
+        raise InputError(f"item {item} is bad; leave it out", web_message="leave it out")
 
     @staticmethod
     def text(shared: Path, item: object) -> str:
@@ -93,7 +93,7 @@ def test_errors_come_out_as_they_were_raised(nodes):
     with pytest.raises(InputError) as error:
         list(nodes.map(Functions.refuse, [3]))
     assert type(error.value) is InputError
-    assert (str(error.value), error.value.served) == ("item 3 is bad; leave it out", "leave it out")
+    assert (str(error.value), error.value.web_message) == ("item 3 is bad; leave it out", "leave it out")
     with pytest.raises(ZeroDivisionError):
         list(nodes.map_with(divmod, 1, [1, 0]))
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.faults import states
 from tests.faults.attacks import (
-    catalogue_faults,
     changed_files,
+    collection_faults,
     full_disks,
     hostile_arrays,
     kills,
@@ -21,7 +21,7 @@ from tests.faults.attacks.kills import Scenario, kill_once
 from tests.faults.attacks.report import run_attack, table_of
 from tests.faults.lab import Lab, faults_of, open_lab
 
-ATTACKS = (kills, full_disks, catalogue_faults, changed_files, small_inputs, hostile_arrays, slow_callers)
+ATTACKS = (kills, full_disks, collection_faults, changed_files, small_inputs, hostile_arrays, slow_callers)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The container runs the service as the command line has it, and not as root; `make dist` runs its RUN lines."""
+"""The container runs the service as the command line has it, and not as root; its RUN lines run in test_wheel.py."""
 
 import json
 import re

@@ -1,10 +1,15 @@
 """The wheel that people install: built here and opened."""
 
+import os
 import re
+import shutil
+import subprocess
+import venv
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -59,6 +64,25 @@ def test_the_wheel_has_nothing_else(wheel: zipfile.ZipFile) -> None:
     kinds = {Path(name).suffix for name in wheel.namelist()}
     assert not kinds & {".map", ".ts", ".tsx", ".mjs", ".pyc", ".log"}
     assert sum(entry.compress_size for entry in wheel.infolist()) < 8_000_000
+
+
+def test_the_lines_of_the_container_run_in_an_empty_environment(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    """They install the wheels from `dist` and compile the kernels; `make dist` runs them on what is published."""
+    from hatchling.builders.wheel import WheelBuilder
+
+    (tmp_path / "dist").mkdir()
+    shutil.copy(str(wheel.filename), tmp_path / "dist")
+    [*WheelBuilder(str(ROOT / "weights")).build(directory=str(tmp_path / "dist"), versions=["standard"])]
+    venv.create(tmp_path / "empty", with_pip=True)
+    run: Any = {"cwd": tmp_path, "env": {**os.environ, "PATH": f"{tmp_path}/empty/bin:{os.environ['PATH']}"}}
+    if subprocess.run(["pip", "index", "versions", "numpy"], capture_output=True, check=False, **run).returncode:
+        pytest.skip("no package index can be reached")
+    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
+    script = "\n".join(line.removeprefix("RUN ") for line in lines if line.startswith("RUN "))
+    process = subprocess.run(["sh", "-exc", script], capture_output=True, text=True, check=False, **run)
+    assert process.returncode == 0, process.stderr
+    assert any((tmp_path / "cache").rglob("*.nbc"))
+    assert not (tmp_path / "demo").exists()
 
 
 def test_built_pages_are_no_source() -> None:

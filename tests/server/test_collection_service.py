@@ -108,7 +108,7 @@ def test_review_pages_sort_suggestions_by_probability(api: TestClient) -> None:
     assert first["id"] not in [item["id"] for item in open_items]
     overview = api.get("/api/v1/collection").json()
     thresholds = overview["thresholds"]
-    assert overview["index"]["state"] in ("few", "not installed")
+    assert overview["index"]["state"] in ("small", "not installed")
     assert [entry["precision"] for entry in thresholds] == [0.8, 0.9, 0.95]
 
 

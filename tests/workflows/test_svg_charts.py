@@ -91,7 +91,7 @@ def test_intervals_that_hold_zero_look_uncertain() -> None:
     ]
     chart = parse_chart(IntervalChart("t", spans, "difference"))
     dots = list(chart.iter("circle"))
-    assert [dot.get("class") for dot in dots] == ["dot sure", "dot unsure", "dot sure"]
+    assert [dot.get("class") for dot in dots] == ["dot significant", "dot uncertain", "dot significant"]
     zero = next(line for line in chart.iter("line") if line.get("class") == "zero")
     assert float(dots[2].get("cx")) < float(dots[1].get("cx")) < float(zero.get("x1")) < float(dots[0].get("cx"))
     whiskers = [line for line in chart.iter("line") if "whisker" in line.get("class")]

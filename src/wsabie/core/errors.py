@@ -10,13 +10,13 @@ class WsabieError(Exception):
     ----------
     *message : object
         One sentence.
-    served : str
+    web_message : str
         The sentence for people with a browser, where the other names a command or a folder of the service's machine.
     """
 
-    def __init__(self, *message: object, served: str = "") -> None:
+    def __init__(self, *message: object, web_message: str = "") -> None:
         super().__init__(*(make_printable(part) if isinstance(part, str) else part for part in message))
-        self.served = served
+        self.web_message = web_message
 
 
 def make_printable(text: str) -> str:
@@ -41,7 +41,7 @@ class InputError(WsabieError, ValueError):
 
     Parameters
     ----------
-    *message, served
+    *message, web_message
         See `WsabieError`.
     """
 

@@ -241,5 +241,5 @@ def _count_label_names(source: Source) -> Counter[str]:
     if isinstance(source, FeatureTable):
         counts = zip(source.label_names, count_labels(source).tolist(), strict=True)
         return Counter({name: n for name, n in counts if n})
-    counted: Counter[str] | None = getattr(source, "label_counts", None)
-    return Counter(name for item in source for name in item.labels) if counted is None else counted
+    label_counts: Counter[str] | None = getattr(source, "label_counts", None)
+    return Counter(name for item in source for name in item.labels) if label_counts is None else label_counts

@@ -106,7 +106,7 @@ class ProposalPage(ResponseModel):
 
     created: str | None = Field(description="Time of the last comparison, a job of kind `tidy`; null: there was none.")
     changes: int = Field(description="Entries of the journal since then.")
-    is_other_model: bool = Field(description="Whether another model is in use since then.")
+    is_other_model: bool = Field(description="Another model is in use since then.")
     unused_sources: dict[str, str] = Field(description="Sources of evidence that were not used, and the reason.")
     total: int
     proposals: list[MergeProposal]
@@ -136,7 +136,9 @@ class ModelFigures(ResponseModel):
 
     items: int = 0
     metrics: dict[str, float] | None = None
-    previous_metrics: dict[str, float] | None = Field(None, description="Of the model before, on the same items.")
+    previous_metrics: dict[str, float] | None = Field(
+        None, description="The model before, on the same items."
+    )
 
 
 class ModelSummary(ResponseModel):

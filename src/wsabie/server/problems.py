@@ -138,7 +138,7 @@ async def _answer_wsabie_error(request: Request, error: Any) -> Response:
         request.app.state.damage_check.report(error)
     status = next(status for error_type, status in _STATUS.items() if isinstance(error, error_type))
     headers = {"retry-after": "2"} if isinstance(error, errors.BusyError) else None
-    return Problem(status, name_pages(error.served or str(error)), headers).build_response()
+    return Problem(status, name_pages(error.web_message or str(error)), headers).build_response()
 
 
 async def _answer_unreadable_item(_: Request, error: Any) -> Response:

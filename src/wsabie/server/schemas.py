@@ -68,7 +68,7 @@ class LabelRanking(ResponseModel):
     """Best labels of a row, best first."""
 
     labels: list[LabelScore]
-    no_tag_fits: bool | None = Field(None, description="Whether no label is sure enough for `min_precision`.")
+    no_tag_fits: bool | None = Field(None, description="No label reaches `min_precision`.")
 
 
 class AnnotateResponse(ResponseModel):

@@ -322,7 +322,7 @@ def test_served_errors_show_no_path(tmp_path: Path, code: str) -> None:
     with pytest.raises(WsabieError) as refusal, explain_database_errors(open_database(tmp_path / "catalogue.db")):
         raise error
     assert str(tmp_path) in str(refusal.value)
-    assert str(tmp_path) not in (refusal.value.served or str(tmp_path))
+    assert str(tmp_path) not in (refusal.value.web_message or str(tmp_path))
 
 
 def test_errors_without_damage_are_passed_on(original: Path) -> None:

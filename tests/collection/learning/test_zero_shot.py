@@ -205,8 +205,8 @@ def test_free_words_leave_out_items_of_excluded_labels(collection: Collection, a
     apply_model(collection, by="eve", threads=1)
     assert animals[search_items(collection, "flying insect").groups[0].hits[0].item] == "butterfly"
     tag(collection, {item: [name] for item, name in animals.items() if name == "butterfly"})
-    assert search_items(collection, "flying insect").meaning.notes == ["'flying insect' is not a label"]
-    (note,) = search_items(collection, "insects").meaning.notes
+    assert search_items(collection, "flying insect").query.notes == ["'flying insect' is not a label"]
+    (note,) = search_items(collection, "insects").query.notes
     assert note.startswith("there is no label 'insects' among the 8 labels")
     with pytest.raises(UnknownLabelError):
         search_items(collection, "flying insect -butterfly")

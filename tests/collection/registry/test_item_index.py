@@ -104,7 +104,7 @@ def search_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_index_status_depends_on_the_number_of_items(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     model = filled.models / "m"
-    assert read_index_status(model, SENSIBLE - 1) == item_index.IndexStatus("few", None, None, None)
+    assert read_index_status(model, SENSIBLE - 1) == item_index.IndexStatus("small", None, None, None)
     assert read_index_status(model, SENSIBLE).state == "none"
     index_items(filled)
     assert read_index_status(model, N).state == "ready"

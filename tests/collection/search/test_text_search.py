@@ -50,7 +50,7 @@ def test_search_needs_all_words_and_any_label_of_each(tagged: Collection, meanin
     assert summarise_groups(search_items(tagged, "car red"))[0] == ("tagged 'car' and 'red'", "a")
     assert summarise_groups(search_items(tagged, "car -ship"))[0] == ("tagged 'car'", "a")
     results = search_items(tagged, "Wheeled Vehicle", knowledge=meanings)
-    assert results.meaning.notes == ["'Wheeled Vehicle' is not a label, but there are 2 below it: car, bicycle"]
+    assert results.query.notes == ["'Wheeled Vehicle' is not a label, but there are 2 below it: car, bicycle"]
     assert summarise_groups(results) == [("tagged 'Wheeled Vehicle'", "abe"), ("kinds: part of car", "c")]
     assert {hit.item: hit.label for hit in results.groups[0].hits} == {1: "car", 2: "bicycle", 5: "car"}
 
@@ -58,7 +58,7 @@ def test_search_needs_all_words_and_any_label_of_each(tagged: Collection, meanin
 def test_broader_concept_can_be_excluded(tagged: Collection, meanings: LabelKnowledge) -> None:
     results = search_items(tagged, 'ship -"wheeled vehicle"', knowledge=meanings)
     assert summarise_groups(results)[0] == ("tagged 'ship'", "d")
-    assert sorted(results.meaning.excluded.values()) == ["bicycle", "car"]
+    assert sorted(results.query.excluded.values()) == ["bicycle", "car"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_all_groups_pass_a_filter(
 def test_words_that_are_not_labels_are_noted_beside_labels(tagged: Collection) -> None:
     results = search_items(tagged, "ship plane")
     assert summarise_groups(results)[0] == ("tagged 'ship'", "de")
-    assert results.meaning.notes == ["'ship plane' is not a label"]
+    assert results.query.notes == ["'ship plane' is not a label"]
     with pytest.raises(UnknownLabelError, match="no label 'plane'"):
         search_items(tagged, "ship -plane")
 
@@ -92,7 +92,7 @@ def test_longer_phrases_are_tried_first(tagged: Collection, meanings: LabelKnowl
     assert summarise_groups(search_items(tagged, "light wheel", knowledge=meanings))[0] == ("tagged 'light wheel'", "f")
     graph = meanings.knowledge
     graph.relate("is-a", "ship", "red car")  # known as two words, of which each is a label
-    assert search_items(tagged, "red car", knowledge=LabelKnowledge(graph, "k")).meaning.labels.popitem()[1] == "ship"
+    assert search_items(tagged, "red car", knowledge=LabelKnowledge(graph, "k")).query.labels.popitem()[1] == "ship"
     assert summarise_groups(search_items(tagged, '"red" car', knowledge=LabelKnowledge(graph, "k")))[0][1] == "a"
 
 
@@ -101,10 +101,7 @@ def test_labels_that_differ_in_case_are_distinct(tagged: Collection) -> None:
     assert summarise_groups(search_items(tagged, "Car"))[0] == ("tagged 'Car'", "f")
     assert summarise_groups(search_items(tagged, "car"))[0] == ("tagged 'car'", "ae")
     results = search_items(tagged, "CAR")
-    assert (summarise_groups(results)[0], results.meaning.notes) == (
-        ("tagged 'CAR'", "aef"),
-        ["'CAR' is 'car' or 'Car'"],
-    )
+    assert (summarise_groups(results)[0], results.query.notes) == (("tagged 'CAR'", "aef"), ["'CAR' is 'car' or 'Car'"])
 
 
 def test_rejected_items_are_in_no_group(tagged: Collection) -> None:
@@ -117,7 +114,7 @@ def test_rejected_items_are_in_no_group(tagged: Collection) -> None:
 
 def test_knowledge_adds_parts_and_synonyms(tagged: Collection, meanings: LabelKnowledge) -> None:
     results = search_items(tagged, "motorcar", knowledge=meanings)
-    assert results.meaning.notes == ["'motorcar' is another name of 'car'"]
+    assert results.query.notes == ["'motorcar' is another name of 'car'"]
     assert summarise_groups(results)[:2] == [("tagged 'car'", "ae"), ("kinds: part of car", "c")]
 
 

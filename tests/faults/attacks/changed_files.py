@@ -106,7 +106,7 @@ FORMATS = (
     ),
     Format("comparison", states.compared, "w", "**/*.*", (f"{states.COMPARE} --resume",), 6),
     Format("settings", states.settings, ".", "c.toml", ("train rows.txt --model m --config c.toml --threads 1",), 8),
-    Format("catalogue", states.trained_collection, "photos/.wsabie", "catalogue.db", _COLLECTION, 25),
+    Format("database", states.trained_collection, "photos/.wsabie", "catalogue.db", _COLLECTION, 25),
     Format(
         "collection.json",
         states.trained_collection,

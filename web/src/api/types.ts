@@ -1087,7 +1087,7 @@ export interface components {
         /** @description State of the index of a model's items. */
         IndexStatus: {
             /** @enum {string} */
-            state: "ready" | "none" | "few" | "not installed";
+            state: "ready" | "none" | "small" | "not installed";
             recall: number | null;
             milliseconds: number | null;
             exact_milliseconds: number | null;
@@ -1313,7 +1313,7 @@ export interface components {
         /** @description Best labels of a row, best first. */
         LabelRanking: {
             labels: components["schemas"]["LabelScore"][];
-            /** @description Whether no label is sure enough for `min_precision`. */
+            /** @description No label reaches `min_precision`. */
             no_tag_fits: boolean | null;
         };
         /** @description Label with its score, and its probability if the model is calibrated. */
@@ -1438,7 +1438,7 @@ export interface components {
             metrics: {
                 [key: string]: number;
             } | null;
-            /** @description Of the model before, on the same items. */
+            /** @description The model before, on the same items. */
             previous_metrics: {
                 [key: string]: number;
             } | null;
@@ -1501,7 +1501,7 @@ export interface components {
             created: string | null;
             /** @description Entries of the journal since then. */
             changes: number;
-            /** @description Whether another model is in use since then. */
+            /** @description Another model is in use since then. */
             is_other_model: boolean;
             /** @description Sources of evidence that were not used, and the reason. */
             unused_sources: {

@@ -36,7 +36,7 @@ describe("what an index has to say", () => {
   });
   it("is nothing where none would help", () => {
     const emptyResult = { recall: null, milliseconds: null, exact_milliseconds: null };
-    expect([describeIndex({ state: "few", ...emptyResult }), describeIndex({ state: "not installed", ...emptyResult })]).toEqual([null, null]);
+    expect([describeIndex({ state: "small", ...emptyResult }), describeIndex({ state: "not installed", ...emptyResult })]).toEqual([null, null]);
     expect(describeIndex({ state: "none", ...emptyResult })).toMatch(/very large collection/);
     expect(describeIndex({ state: "ready", recall: 1, milliseconds: 1, exact_milliseconds: 2 })).toBe(
       "It finds at least 100 % of the ten nearest pictures, in 1.0 ms or less",

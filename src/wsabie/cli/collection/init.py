@@ -98,9 +98,9 @@ def _review_folder_labels(files: "list[RootContents]", options: InitOptions) -> 
 
     if options.not_labels is not None or not (counts := count_folder_labels(files[0])):
         return files
-    shown = ", ".join(f"{name} ({n:,})" for name, n in counts.most_common(_SHOWN_NAMES))
+    examples = ", ".join(f"{name} ({n:,})" for name, n in counts.most_common(_SHOWN_NAMES))
     more = f" and {len(counts) - _SHOWN_NAMES:,} more" if len(counts) > _SHOWN_NAMES else ""
-    print_note(f"labels by the names of sub-folders: {shown}{more} (--not-labels NAME,NAME leaves some out)")
+    print_note(f"labels by the names of sub-folders: {examples}{more} (--not-labels NAME,NAME leaves some out)")
     if not is_at_terminal():
         return files
     question = "names that are not labels, separated by commas (Enter: none)"

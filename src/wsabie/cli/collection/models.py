@@ -79,8 +79,8 @@ def _show_models(folder: Path, collection: "Collection", switch: "ModelSwitch | 
 
 def _show_model(model: "ModelRecord", folder: Path) -> None:
     facts, figures = model.facts, model.figures
-    made = f"model {model.id}, {_format_method(model)}, {format_time(model.created_at)[:16]} UTC"
-    out.print(f"{made} {_format_state(model)}".rstrip())
+    summary = f"model {model.id}, {_format_method(model)}, {format_time(model.created_at)[:16]} UTC"
+    out.print(f"{summary} {_format_state(model)}".rstrip())
     if "labels" in facts:
         out.print(format_examples(facts, f" by {facts['features']}"))
     if model.is_available:

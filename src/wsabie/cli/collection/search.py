@@ -63,7 +63,7 @@ def search(options: ItemSearchOptions) -> Report:
         yield _serialize_result(result, paths)
         from wsabie.search.query_labels import format_label_list
 
-        for sentence in result.meaning.notes:
+        for sentence in result.query.notes:
             print_note(sentence)
         for group in result.groups:
             out.print(escape_line(f"{format_label_list(group.labels)}: {group.reason}"))
@@ -111,6 +111,6 @@ def _serialize_result(result: "SearchResult", paths: dict[int, str]) -> JsonObje
         group._asdict() | {"hits": [{**hit._asdict(), "path": paths[hit.item]} for hit in group.hits]}
         for group in result.groups
     ]
-    meaning = result.meaning
-    labels, excluded = [*meaning.labels.values()], [*meaning.excluded.values(), *meaning.unwanted]
-    return {"labels": labels, "excluded": excluded, "notes": meaning.notes, "groups": groups}
+    query = result.query
+    labels, excluded = ([*query.labels.values()], [*query.excluded.values(), *query.excluded_phrases])
+    return {"labels": labels, "excluded": excluded, "notes": query.notes, "groups": groups}

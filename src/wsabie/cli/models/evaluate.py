@@ -164,8 +164,8 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
 
     model, data, parts = options.model, options.data, options.parts
     candidates, exclude = options.candidates, options.exclude
-    counted = options.propensities
-    options.check_outputs(inputs=(data, model, exclude, counted, candidates, parts.relations, parts.candidate_pairs))
+    reference = options.propensities
+    options.check_outputs(inputs=(data, model, exclude, reference, candidates, parts.relations, parts.candidate_pairs))
     annotator, progress = inputs.load_annotator(model, options.threads), TerminalProgress()
     executor = options.make_executor(data, model)
     estimator, vocabulary = annotator.model, annotator.model.vocabulary_
@@ -185,8 +185,8 @@ def _evaluate_labels(options: EvaluateOptions) -> Report:
         workers = (executor, model) if executor.has_persistent_workers else None
         settings: Settings = {"exclude": excluded, "workers": workers, "similar": siblings}
         settings["label_ids"] = label_ids if len(label_ids) < len(vocabulary) else None
-        settings["propensities"] = None if counted is None else _read_propensities(options, counted, rows, rejects)
-        ks = select_informative_lengths(KS if counted is None else (*KS, 3), len(rows.label_names))
+        settings["propensities"] = None if reference is None else _read_propensities(options, reference, rows, rejects)
+        ks = select_informative_lengths(KS if reference is None else (*KS, 3), len(rows.label_names))
         evaluation = evaluate_model(estimator, rows, ks, "scoring", progress, hops=hops, heights=heights, **settings)
         intervals = bootstrap_all(_select_metrics(evaluation), groups=get_groups(rows, evaluation.rows))
         part_evaluation = None if part_request is None else evaluate_parts(estimator, rows, part_request, progress)

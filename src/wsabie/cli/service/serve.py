@@ -44,8 +44,8 @@ class LimitOptions(Options, panel="Limits"):
 
         body, pixels = round(self.max_megabytes * 2**20), round(self.max_megapixels * 1e6)
         rates: Settings = {"burst": max(1, round(2 * self.rate)), "min_rate": self.min_kilobytes * 1024}
-        others = self.pick("k", "max_concurrent", "rate", "seconds", "connections", "share")
-        return ServiceLimits(body, pixels, **rates, **others)
+        limits = self.pick("k", "max_concurrent", "rate", "seconds", "connections", "share")
+        return ServiceLimits(body, pixels, **rates, **limits)
 
 
 class ServeOptions(Options):

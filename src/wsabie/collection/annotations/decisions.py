@@ -127,8 +127,8 @@ def make_no_model_error(connection: Connection, folder: str | Path = "DIR") -> I
 
 
 def _hide_folder(fact: str, folder: str | Path) -> InputError:
-    served = f"the collection {fact}"
-    return InputError(served if folder == "DIR" else f"{folder} {fact}", served=served)
+    web_message = f"the collection {fact}"
+    return InputError(web_message if folder == "DIR" else f"{folder} {fact}", web_message=web_message)
 
 
 def has_decision(table: FromClause = suggestions) -> Condition:
@@ -220,8 +220,8 @@ def review_items(collection: Collection, decisions: Sequence[ReviewDecision], *,
     names = {decision.label: label_store.normalise_name(decision.label) for decision in decisions}
     changes = list(dict.fromkeys(f"{_SIGN[d.state]}{d.label}" for d in decisions))
     item_ids = {d.item for d in decisions}
-    rest = f" and {len(changes) - _MAX_LISTED_LABELS} more" if len(changes) > _MAX_LISTED_LABELS else ""
-    summary = f"{_format_items(item_ids)}: {', '.join(changes[:_MAX_LISTED_LABELS])}{rest}"
+    remainder = f" and {len(changes) - _MAX_LISTED_LABELS} more" if len(changes) > _MAX_LISTED_LABELS else ""
+    summary = f"{_format_items(item_ids)}: {', '.join(changes[:_MAX_LISTED_LABELS])}{remainder}"
     with begin_entry(collection.engine, by, "review", summary) as change:
         label_ids, _ = _resolve_names(change, item_ids, [(d.state, names[d.label]) for d in decisions])
         rows = [Decision(d.item, label_ids[names[d.label]], d.state, d.region, expected=d.expected) for d in decisions]

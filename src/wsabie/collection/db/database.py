@@ -224,8 +224,8 @@ def _begin(connection: Connection) -> None:
     if writes and connection.info["file"] != _get_file_identity(path):
         connection.invalidate()
         moved = "was removed or replaced while it was open"
-        served = f"the database {moved}; nothing is kept"
-        raise CollectionError(f"{path} {moved}; put it back and try again", served=served)
+        web_message = f"the database {moved}; nothing is kept"
+        raise CollectionError(f"{path} {moved}; put it back and try again", web_message=web_message)
 
 
 def _get_file_identity(path: Path) -> tuple[int, int] | None:

@@ -45,7 +45,7 @@ def explain_database_errors(engine: Engine) -> Iterator[None]:
         raise
     except NoneFreeError as error:
         fault = "is being asked too much at once; try again in a moment"
-        raise BusyError(f"{format_address(engine)} {fault}", served=f"the database {fault}") from error
+        raise BusyError(f"{format_address(engine)} {fault}", web_message=f"the database {fault}") from error
 
 
 def format_address(engine: Engine) -> str:
@@ -62,27 +62,28 @@ def _make_explanation(engine: Engine, error: BaseException | None) -> Exception:
     primary_code, state = None if code is None else code & 0xFF, _get_sql_state(error)
     if primary_code == sqlite3.SQLITE_FULL or state == "53100" or (code is not None and _is_disk_full(engine, code)):
         full = "the disk is full; free some space (what was saved before is whole)"
-        return DiskFullError(f"cannot write {address}: {full}", served=f"nothing more is kept: {full}")
+        return DiskFullError(f"cannot write {address}: {full}", web_message=f"nothing more is kept: {full}")
     if state in _LOCK_STATES or primary_code in _BUSY:
         fault = f"is being written by somebody else for more than {sqlite_file.WAIT} seconds; try again"
-        return BusyError(f"{address} {fault}", served=f"the database {fault}")
+        return BusyError(f"{address} {fault}", web_message=f"the database {fault}")
     if primary_code == sqlite3.SQLITE_READONLY or state in (_FORBIDDEN_STATE, "25006"):
-        served = "the database is read-only here: it can only be looked at"
+        web_message = "the database is read-only here: it can only be looked at"
         return WriteError(
-            f"cannot write {address}: it is read-only; check its permissions and those of its folder", served=served
+            f"cannot write {address}: it is read-only; check its permissions and those of its folder",
+            web_message=web_message,
         )
     if _is_damage(error):
         return make_damage_error(engine, message[:200])
     refusal = BusyError if code is None and (not state or state[:2] in _UNREACHABLE_STATES) else CollectionError
-    served = "the database does not answer as it should; try again in a moment"
+    web_message = "the database does not answer as it should; try again in a moment"
     fact = f"the database {address} does not answer as it should ({message[:200]})"
-    return refusal(f"{fact}; check it and try again", served=served)
+    return refusal(f"{fact}; check it and try again", web_message=web_message)
 
 
 def make_damage_error(engine: Engine, fault: str) -> CollectionError:
     """Return the error for a database with this fault."""
     address = format_address(engine)
-    return CollectionError(f"{address} is damaged ({fault}); {format_restore_hint(engine)}", served=DAMAGED)
+    return CollectionError(f"{address} is damaged ({fault}); {format_restore_hint(engine)}", web_message=DAMAGED)
 
 
 def format_restore_hint(engine: Engine) -> str:

@@ -114,7 +114,7 @@ def guard_reading(connection: object) -> Iterator[None]:
 def _refuse_change(connection: object, error: Exception | None = None) -> None:
     if isinstance(connection, _Connection) and connection.stamp not in (None, read_stamp(connection.path)):
         refusal = "is being written by somebody else; try again in a moment"
-        raise BusyError(f"{connection.path} {refusal}", served=f"the database {refusal}") from error
+        raise BusyError(f"{connection.path} {refusal}", web_message=f"the database {refusal}") from error
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
@@ -131,8 +131,8 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
         if log := next((log for log in list_log_files(path) if has_content(log)), None):
             fact = f"{log} holds changes that are not in {path.name} yet, and its folder cannot be written"
             message = f"{fact}; let somebody who may write there run the same command once"
-            served = "the database holds changes that cannot be read here; the log of the service says what helps"
-            raise CollectionError(message, served=served) from error
+            web_message = "the database holds changes that cannot be read here; the log of the service says what helps"
+            raise CollectionError(message, web_message=web_message) from error
         connection = _connect(path, "ro&immutable=1")
         connection.path, connection.stamp = path, stamp
     except BaseException:

@@ -294,16 +294,16 @@ def can_result_from_damage(error: BaseException) -> bool:
     return isinstance(error, _DAMAGE_ERRORS) and not isinstance(error, WsabieError)
 
 
-def make_rescan_error(folder: Path, reason: str, served_reason: str = "") -> InputError:
+def make_rescan_error(folder: Path, reason: str, web_reason: str = "") -> InputError:
     """Return the error for files that changed since the last scan."""
     step = f"run: {format_step('scan', folder)}"
-    return InputError(f"{reason}; {step}", served=f"{served_reason or reason}; {step}")
+    return InputError(f"{reason}; {step}", web_message=f"{web_reason or reason}; {step}")
 
 
 def make_damage_error(collection: Collection, fault: str) -> CollectionError:
     """Return the error for a database with this fault."""
     fact = f"the database of {collection.folder} is damaged ({fault})"
-    return CollectionError(f"{fact}; {suggest_recovery(collection.folder)}", served=DAMAGED)
+    return CollectionError(f"{fact}; {suggest_recovery(collection.folder)}", web_message=DAMAGED)
 
 
 def refuse_no_room(folder: Path) -> None:

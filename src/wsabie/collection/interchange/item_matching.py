@@ -89,8 +89,8 @@ class ItemMatcher:
             if line.root in self._roots:
                 steps.append([(self._roots[line.root], spelling)])
             else:
-                beside = [(root_id, f"{prefix}/{spelling}".lstrip("/")) for root_id, prefix in self._file_folders]
-                steps += [beside, [(root_id, spelling) for _, root_id in self._folders]]
+                siblings = [(root_id, f"{prefix}/{spelling}".lstrip("/")) for root_id, prefix in self._file_folders]
+                steps += [siblings, [(root_id, spelling) for _, root_id in self._folders]]
         return steps
 
 

@@ -93,8 +93,8 @@ def open_item_file(item_file: ItemFile) -> FileIO:
         return stream
     stream.close()
     if inside:
-        served = f"{path.relative_to(folder)} is no longer a file; put it back; {_SCAN_STEP}"
-        raise InputError(f"{path} is no longer a file; {_SCAN_STEP}", served=served)
+        web_message = f"{path.relative_to(folder)} is no longer a file; put it back; {_SCAN_STEP}"
+        raise InputError(f"{path} is no longer a file; {_SCAN_STEP}", web_message=web_message)
     raise _make_link_error(path, folder)
 
 
@@ -118,10 +118,12 @@ def _is_within(path: Path | str, folder: Path) -> bool:
 def _make_read_error(path: Path, folder: Path, error: OSError) -> InputError:
     message = f"unreadable file ({error.strerror})"
     refusal = NotFoundError if isinstance(error, FileNotFoundError | NotADirectoryError) else InputError
-    served = f"{path.relative_to(folder)}: {message}; repair it; {_SCAN_STEP}"
-    return refusal(f"{path}: {message}; {_SCAN_STEP}", served=served)
+    web_message = f"{path.relative_to(folder)}: {message}; repair it; {_SCAN_STEP}"
+    return refusal(f"{path}: {message}; {_SCAN_STEP}", web_message=web_message)
 
 
 def _make_link_error(path: Path, folder: Path) -> InputError:
     message = f"{path.relative_to(folder)} is a link that leads out of"
-    return InputError(f"{message} {folder}; it is not followed", served=f"{message} its folder; it is not followed")
+    return InputError(
+        f"{message} {folder}; it is not followed", web_message=f"{message} its folder; it is not followed"
+    )

@@ -316,7 +316,7 @@ def _run_job(collection: Collection, job: Job) -> None:
     try:
         outcome = {"state": "done", "result": convert_records(WORK[job.kind](collection, job, tools))}
     except WsabieError as error:
-        outcome = {"state": "failed", "error": error.served or str(error)}
+        outcome = {"state": "failed", "error": error.web_message or str(error)}
     except Exception as error:  # any failure must reach the person who waits
         outcome = {"state": "failed", "error": f"an error in the program: {type(error).__name__}: {error}"}
     _record_outcome(collection, (jobs.c.id == job.id) & (jobs.c.state == "running"), outcome)

@@ -269,8 +269,8 @@ class _Training(NamedTuple):
                 fit = self._replace(examples=examples.take(rows), run=run).fit(dim)
             except InputError:  # the half has no label that was learned, or nothing but right ones
                 return None
-            judged = half_of_row == half
-            evaluations.append(evaluation.evaluate_model(fit.model, column_labels, X[judged], holdout.take(judged)))
+            test = half_of_row == half
+            evaluations.append(evaluation.evaluate_model(fit.model, column_labels, X[test], holdout.take(test)))
         sizes = [part.n_rows for part in evaluations]
         parts = [evaluation.summarize_metrics(part) for part in evaluations]
         return {name: round(float(np.average([part[name] for part in parts], weights=sizes)), 6) for name in parts[0]}

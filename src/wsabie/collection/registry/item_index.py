@@ -155,15 +155,15 @@ class IndexStatus:
 
     Attributes
     ----------
-    state : {"ready", "none", "few", "not installed"}
-        "few": fewer than `SENSIBLE` items and no index.
+    state : {"ready", "none", "small", "not installed"}
+        "small": fewer than `SENSIBLE` items and no index.
     recall : float or None
         Share of the ten nearest items that the index finds, for the worse similarity.
     milliseconds, exact_milliseconds : float or None
         Duration of a search with and without the index, for the slower similarity.
     """
 
-    state: Literal["ready", "none", "few", "not installed"]
+    state: Literal["ready", "none", "small", "not installed"]
     recall: float | None = None
     milliseconds: float | None = None
     exact_milliseconds: float | None = None
@@ -258,7 +258,7 @@ def read_index_status(model: Path, n_items: int) -> IndexStatus:
         return IndexStatus("not installed")
     configs = [parts.config for similarity in _SIMILARITIES if (parts := _load_state(model, similarity, verify=False))]
     if len(configs) < len(_SIMILARITIES):
-        return IndexStatus("few" if n_items < SENSIBLE else "none")
+        return IndexStatus("small" if n_items < SENSIBLE else "none")
     try:
         durations = [{effort: ms for effort, _, ms in config["curve"]}[config["effort"]] for config in configs]
         recall = min(float(config["recall"]) for config in configs)

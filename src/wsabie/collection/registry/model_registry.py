@@ -249,7 +249,7 @@ def load_model(collection: Collection, model_id: int | None = None) -> LoadedMod
     except (WsabieError, KeyError, TypeError) as error:
         fact = f"model {record.id} cannot be used"
         step = f"train again, or use another: {format_step('models', collection.folder, use='N')}"
-        raise InputError(f"{fact} ({error}); {step}", served=f"{fact}; {step}") from error
+        raise InputError(f"{fact} ({error}); {step}", web_message=f"{fact}; {step}") from error
     return LoadedModel(record.id, path, annotator, record)
 
 

@@ -57,7 +57,7 @@ class ParsedQuery(NamedTuple):
     notes: list[str]
     text: str
     unknown: list[str]
-    unwanted: list[str]
+    excluded_phrases: list[str]
 
     @property
     def labels(self) -> dict[int, str]:
@@ -111,13 +111,13 @@ def parse_query(connection: Connection, text: str, knowledge: LabelKnowledge | N
     """
     names, matcher = read_names(connection), None if knowledge is None else knowledge.read_matchers(connection)[0]
     query = ParsedQuery([], {}, [], "", [], [])
-    wanted: list[str] = []
+    included_words: list[str] = []
     for is_excluded, words in split_phrases(text):
-        wanted += [] if is_excluded else words
+        included_words += [] if is_excluded else words
         while words:
             term, n_words = match_longest(names, words, matcher)
             if term is None and is_excluded:
-                query.unwanted.append(" ".join(words))
+                query.excluded_phrases.append(" ".join(words))
                 break
             if term is None:
                 query.unknown.append(words[0])
@@ -126,9 +126,9 @@ def parse_query(connection: Connection, text: str, knowledge: LabelKnowledge | N
             else:
                 query.terms.append(term)
             words = words[n_words:]
-    require(bool(wanted), "the search has only words to leave out; write a label before them: dog -puppy")
+    require(bool(included_words), "the search has only words to leave out; write a label before them: dog -puppy")
     query.notes.extend(term.note for term in query.terms if term.note)
-    return query._replace(text=" ".join(wanted))
+    return query._replace(text=" ".join(included_words))
 
 
 class LabelNames:

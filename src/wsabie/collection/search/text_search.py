@@ -121,7 +121,7 @@ class ResultGroup(NamedTuple):
 class SearchResult(NamedTuple):
     """Interpretation of a query and groups of items: of its labels, by the encoder, then neighbours."""
 
-    meaning: ParsedQuery
+    query: ParsedQuery
     groups: list[ResultGroup]
 
 
@@ -151,30 +151,30 @@ def search_items(
     """
     require(len(text) <= _MAX_LETTERS, f"the text has {len(text):,} characters; search with at most {_MAX_LETTERS:,}")
     with begin_snapshot(collection.engine) as connection:
-        meaning, names = parse_query(connection, text, knowledge), read_names(connection).labels
-        left_out = [_select_decided(meaning.excluded), *select_others(connection, criteria)]
-        left_out += _select_unwanted(collection, meaning, names)
+        query, names = parse_query(connection, text, knowledge), read_names(connection).labels
+        left_out = [_select_decided(query.excluded), *select_others(connection, criteria)]
+        left_out += _select_unwanted(collection, query, names)
         # Rejecting one label of a term with several is not a reason against an item.
-        single_labels = [label_id for term in meaning.terms if len(term.labels) == 1 for label_id in term.labels]
+        single_labels = [label_id for term in query.terms if len(term.labels) == 1 for label_id in term.labels]
         excluded_query = union(*left_out, _select_decided(single_labels, "rejected"))
         excluded = connection.scalars(excluded_query).all()
-        related_first = [*_find_kinds(connection, meaning), *_find_by_knowledge(connection, meaning, knowledge)]
-        related = list(islice(_find_related(collection, meaning, related_first, names), _MAX_CANDIDATES))
-        combinations = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
+        related_first = [*_find_kinds(connection, query), *_find_by_knowledge(connection, query, knowledge)]
+        related = list(islice(_find_related(collection, query, related_first, names), _MAX_CANDIDATES))
+        combinations = list(islice(product(*(term.labels.items() for term in query.terms)), _COMBINED))
         label_sets = [[label_id for label_id, _ in pairs] for pairs in combinations] + [[label.id] for label in related]
         # The first groups hold up to 2 k items, which later groups skip.
         neighbours = find_items_of_labels(collection, label_sets, 3 * k, exclude=excluded)
         by_label = [(pairs[0][1], near) for pairs, near in zip(combinations, neighbours, strict=False) if pairs]
-        main_hits = _find_tagged(connection, meaning.terms, k, union(*left_out)) if meaning.terms else []
-        groups = _make_main_groups(meaning, k, by_label, main_hits)
+        main_hits = _find_tagged(connection, query.terms, k, union(*left_out)) if query.terms else []
+        groups = _make_main_groups(query, k, by_label, main_hits)
         shown_items, half = {hit.item for group in groups for hit in group.hits}, max(1, k // 2)
-        free_groups = _find_by_encoder(collection, connection, meaning, k, {*excluded, *shown_items})
+        free_groups = _find_by_encoder(collection, connection, query, k, {*excluded, *shown_items})
         groups = [group for group in (*groups, *free_groups) if group.hits]
-        if meaning.unknown:
-            message = format_unknown_label(meaning.unknown[0], list(names.values()))
+        if query.unknown:
+            message = format_unknown_label(query.unknown[0], list(names.values()))
             if not groups and criteria == ALL:
                 raise UnknownLabelError(message)
-            meaning.notes.append(f"'{meaning.text}' is not a label" if " " in meaning.text else message)
+            query.notes.append(f"'{query.text}' is not a label" if " " in query.text else message)
         shown_items |= {hit.item for group in free_groups for hit in group.hits}
         n_newest, n_first = len(shown_items) + (RELATED + 1) * half, len(groups)
         is_allowed, related_ids = annotations.c.item_id.not_in(excluded_query), [label.id for label in related]
@@ -188,34 +188,34 @@ def search_items(
             shown_items |= {hit.item for hit in hits}
         if len(groups) == n_first + RELATED:
             break
-    return SearchResult(meaning, groups)
+    return SearchResult(query, groups)
 
 
-def _select_unwanted(collection: Collection, meaning: ParsedQuery, names: Mapping[int, str]) -> list[Query]:
+def _select_unwanted(collection: Collection, query: ParsedQuery, names: Mapping[int, str]) -> list[Query]:
     """Return the query for items that the encoder puts nearer to excluded words, in a list.
 
     Excluded labels count as well where the text is not a label.
     """
-    phrases = [*meaning.unwanted, *(meaning.excluded.values() if meaning.unknown else ())]
-    unwanted = find_unwanted_items(collection, meaning.text, phrases) if phrases else []
-    if unwanted is None and meaning.unwanted:
-        raise UnknownLabelError(format_unknown_label(meaning.unwanted[0], list(names.values())))
+    phrases = [*query.excluded_phrases, *(query.excluded.values() if query.unknown else ())]
+    unwanted = find_unwanted_items(collection, query.text, phrases) if phrases else []
+    if unwanted is None and query.excluded_phrases:
+        raise UnknownLabelError(format_unknown_label(query.excluded_phrases[0], list(names.values())))
     effect = "is not a label; what the network sees nearer to it is left out"
-    meaning.notes.extend(f"'{phrase}' {effect}" for phrase in meaning.unwanted)
+    query.notes.extend(f"'{phrase}' {effect}" for phrase in query.excluded_phrases)
     item_ids: BindParameter[list[int]] = bindparam("unwanted", unwanted, expanding=True, literal_execute=True)
     return [select(items.c.id).where(items.c.id.in_(item_ids))] if unwanted else []
 
 
 def _find_by_encoder(
-    collection: Collection, connection: Connection, meaning: ParsedQuery, k: int, exclude: set[int]
+    collection: Collection, connection: Connection, query: ParsedQuery, k: int, exclude: set[int]
 ) -> list[ResultGroup]:
     """Return the items near to a text, and for words that are not labels those like the first of them."""
-    title, model = meaning.text, find_usable_model(collection)[0]
-    if not meaning.unknown and model is not None and model.is_zero_shot:  # labels are such texts already
+    title, model = query.text, find_usable_model(collection)[0]
+    if not query.unknown and model is not None and model.is_zero_shot:  # labels are such texts already
         return []
     hits = [SearchHit(item, title, score) for item, score in find_items_by_text(collection, title, k, exclude)]
     groups = [ResultGroup([title], f"what the network sees is near '{title}'", None, hits)] if hits else []
-    if meaning.unknown and hits:
+    if query.unknown and hits:
         with suppress(InputError):  # the model in use has not processed the item
             exclude = exclude | {hit.item for hit in hits}
             near = find_similar_items(collection, hits[0].item, max(1, k // 2), exclude=exclude)
@@ -226,7 +226,7 @@ def _find_by_encoder(
 
 
 def _make_main_groups(
-    meaning: ParsedQuery, k: int, by_label: Sequence[tuple[str, list[ItemNeighbour]]], tagged: list[SearchHit]
+    query: ParsedQuery, k: int, by_label: Sequence[tuple[str, list[ItemNeighbour]]], tagged: list[SearchHit]
 ) -> list[ResultGroup]:
     """Return the groups of tagged and of similar items; of a term's labels the best one counts."""
     similar: dict[int, SearchHit] = {}
@@ -235,7 +235,7 @@ def _make_main_groups(
         similar.setdefault(hit.item, hit)
     for hit in tagged:
         similar.pop(hit.item, None)
-    title, names = " and ".join(map(str, meaning.terms)), list(meaning.labels.values())
+    title, names = " and ".join(map(str, query.terms)), list(query.labels.values())
     return [
         ResultGroup(names, f"tagged {title}", None, tagged),
         ResultGroup(names, f"looks like {title}", None, list(similar.values())[:k]),
@@ -244,9 +244,9 @@ def _make_main_groups(
 
 def _find_tagged(connection: Connection, terms: Sequence[QueryTerm], k: int, excluded: SelectBase) -> list[SearchHit]:
     """Return the newest items that have a label of each term and are not excluded."""
-    query = select(items.c.id).where(items.c.state == "present").order_by(items.c.id.desc()).limit(k)
+    statement = select(items.c.id).where(items.c.state == "present").order_by(items.c.id.desc()).limit(k)
     has_all = and_(*(items.c.id.in_(_select_decided(term.labels)) for term in terms))
-    item_ids = list(connection.scalars(query.where(has_all, items.c.id.not_in(excluded))))
+    item_ids = list(connection.scalars(statement.where(has_all, items.c.id.not_in(excluded))))
     a = annotations.c
     first = terms[0].labels
     label_query = select(a.item_id, func.min(a.label_id)).where(a.item_id.in_(item_ids), a.label_id.in_(first))
@@ -260,35 +260,35 @@ def _select_decided(label_ids: Iterable[int], state: str = "accepted") -> Query:
     return select(a.item_id).where(a.label_id.in_(list(label_ids)), a.state == state)
 
 
-def _find_kinds(connection: Connection, meaning: ParsedQuery) -> list[RelatedLabel]:
+def _find_kinds(connection: Connection, query: ParsedQuery) -> list[RelatedLabel]:
     """Return the child labels of the requested ones."""
-    c, requested = labels.c, meaning.labels
-    query = select(c.id, c.name, c.parent_id).where(c.parent_id.in_(list(requested)), c.merged_into.is_(None))
-    rows = connection.execute(query.order_by(c.name)).all()
+    c, requested = labels.c, query.labels
+    statement = select(c.id, c.name, c.parent_id).where(c.parent_id.in_(list(requested)), c.merged_into.is_(None))
+    rows = connection.execute(statement.order_by(c.name)).all()
     return [RelatedLabel(row[0], row[1], f"'{row[1]}' is a kind of '{requested[row[2]]}'", None) for row in rows]
 
 
 def _find_by_knowledge(
-    connection: Connection, meaning: ParsedQuery, knowledge: LabelKnowledge | None
+    connection: Connection, query: ParsedQuery, knowledge: LabelKnowledge | None
 ) -> list[RelatedLabel]:
     """Return labels that knowledge files relate to the query as parts, kinds or wholes."""
     if knowledge is None:
         return []
     names, (_, finder) = read_names(connection), knowledge.read_matchers(connection)
-    links = [link for term in meaning.terms for link in finder.related(term.text, MAX_KNOWN_RELATED)]
+    links = [link for term in query.terms for link in finder.related(term.text, MAX_KNOWN_RELATED)]
     return [RelatedLabel(names.ids[link.label], link.label, link.reason, link.score) for link in links]
 
 
 def _find_related(
-    collection: Collection, meaning: ParsedQuery, candidates: Sequence[RelatedLabel], names: Mapping[int, str]
+    collection: Collection, query: ParsedQuery, candidates: Sequence[RelatedLabel], names: Mapping[int, str]
 ) -> Iterator[RelatedLabel]:
     """Yield related labels: the given ones, then labels near to the query in the model's space."""
-    known_ids = set(meaning.labels) | set(meaning.excluded)
+    known_ids = set(query.labels) | set(query.excluded)
     for label in candidates:
         if label.id not in known_ids:
             known_ids.add(label.id)
             yield label
-    for label_id, name in islice(meaning.labels.items(), _COMBINED):
+    for label_id, name in islice(query.labels.items(), _COMBINED):
         for related_id, cosine in find_nearest_labels(collection, label_id, RELATED).items():
             if related_id not in known_ids and cosine >= NEAR:
                 known_ids.add(related_id)

@@ -194,11 +194,11 @@ def search_by_words(
     with begin_snapshot(collection.engine):
         result = text_search.search_items(collection, text, k, context.label_knowledge, make_filter(conditions))
         item_groups = serialize_hit_groups(collection, [group.hits for group in result.groups])
-    groups, meaning = zip(result.groups, item_groups, strict=True), result.meaning
+    groups, query = zip(result.groups, item_groups, strict=True), result.query
     return {
-        "labels": list(meaning.labels.values()),
-        "excluded": [*meaning.excluded.values(), *meaning.unwanted],
-        "notes": meaning.notes,
+        "labels": list(query.labels.values()),
+        "excluded": [*query.excluded.values(), *query.excluded_phrases],
+        "notes": query.notes,
         "groups": [group._asdict() | {"items": items} for group, items in groups if items],
     }
 

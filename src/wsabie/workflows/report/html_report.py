@@ -60,8 +60,8 @@ def render_report(report: ReportInput) -> str:
         raise InputError(f"no model took part in the comparison{reasons[0] if reasons else '; compare it too'}")
     entries = sorted(comparison.entries, key=lambda entry: entry is not main)  # the position sets the colour
     k, n_labels = choose_list_length(comparison), comparison.task.facts.labels
-    judged = (judge_main_model(comparison, main, name) for name in comparison.metrics)
-    verdicts = {verdict.metric: verdict for verdict in judged if verdict is not None}
+    judgements = (judge_main_model(comparison, main, name) for name in comparison.metrics)
+    verdicts = {verdict.metric: verdict for verdict in judgements if verdict is not None}
     return render_page(
         "report.html",
         report=report,

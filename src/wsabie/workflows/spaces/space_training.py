@@ -319,8 +319,8 @@ def tune_space(plan: model_tuning.TuningPlan, recipe: SpaceRecipe, context: Work
     declared = declared_data.select_relations(recipe.declared, recipe.only)
     outlines = declared_data.open_declared_data(declared, context.rejects)
     fingerprints = {name: compute_fingerprint_or_none(source) for name, source in outlines.sources.items()}
-    others = {"kinds or relations": compute_declaration_fingerprint(recipe.declared)}
-    identity = plan.identity([fingerprints, outlines.pair_fingerprints], seed, recipe.holdout_share, **others)
+    declaration = {"kinds or relations": compute_declaration_fingerprint(recipe.declared)}
+    identity = plan.identity([fingerprints, outlines.pair_fingerprints], seed, recipe.holdout_share, **declaration)
     with open_study(folder / "trials.jsonl", identity) as study:
         extractor = declared_data.EntityFeatureExtractor(seed, context, recipe.work)
         data = extractor.extract(declared, outlines)

@@ -14,7 +14,7 @@ from tests.faults.attacks.attack import Case, Fault, Outcome, SkippedError
 from tests.faults.fork_server import Result
 from tests.faults.lab import Lab, faults_of, refusal_of, require_success
 
-NAME = "catalogue"
+NAME = "collection"
 STRANGER = 12345
 """A user to whom nothing belongs."""
 READERS = (

@@ -1,6 +1,6 @@
-"""Milliseconds of a page of 100 items: `python -m benchmarks.catalogue_pages`.
+"""Milliseconds of a page of 100 items: `python -m benchmarks.collection_pages`.
 
-A catalogue of 100,000 items in 1,000 folders, with 300,000 annotations and 500,000 suggestions over 5,000 labels, is
+A collection of 100,000 items in 1,000 folders, with 300,000 annotations and 500,000 suggestions over 5,000 labels, is
 made in SQLite; labels are as frequent as words are (Zipf). Of each page the first is measured, and a later one; time is
 that of the processor.
 """
@@ -150,5 +150,5 @@ def main(folder: Path | None) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--folder", type=Path, help="where the catalogue is kept, to measure it again")
+    parser.add_argument("--folder", type=Path, help="where the collection is kept, to measure it again")
     main(parser.parse_args().folder)
