@@ -136,9 +136,7 @@ class ModelFigures(ResponseModel):
 
     items: int = 0
     metrics: dict[str, float] | None = None
-    previous_metrics: dict[str, float] | None = Field(
-        None, description="The model before, on the same items."
-    )
+    previous_metrics: dict[str, float] | None = Field(None, description="The model before, on the same items.")
 
 
 class ModelSummary(ResponseModel):
