@@ -16,7 +16,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --for
 TYPES := $(BIN)/python scripts/print_openapi.py | npm --prefix web run --silent types --
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: help setup web types demo test databases soak fuzz fuzz-files faults lint .lint-package .lint-pages bench docs lock dist audit clean
+.PHONY: help setup web types demo test databases soak fuzz fuzz-files faults lint .lint-types .lint-package .lint-pages bench docs lock dist audit clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,12 +59,14 @@ demo: $(STAMP)  ## train on the bundled pictures, compare with baselines, write 
 	@$(BIN)/wsabie demo
 
 lint: setup  ## style, types, import rules, names and sizes
-	@$(MAKE) --silent --no-print-directory --jobs=2 .lint-package .lint-pages
+	@$(MAKE) --silent --no-print-directory --jobs=3 .lint-types .lint-package .lint-pages
+
+.lint-types:
+	@$(BIN)/mypy
 
 .lint-package:
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python scripts/check_code.py
 

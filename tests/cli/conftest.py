@@ -2,11 +2,13 @@
 
 import contextlib
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 
@@ -50,10 +52,11 @@ def make_caller(
         monkeypatch.setattr(sys, "argv", [program, *map(str, words)])
         capfd.readouterr()
         code = 0
-        try:
-            run()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
+        with patch.dict(os.environ):  # a command changes those of its process
+            try:
+                run()
+            except SystemExit as stop:
+                code = int(stop.code or 0)
         captured = capfd.readouterr()
         return CliResult(code, captured.out, captured.err)
 

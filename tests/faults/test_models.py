@@ -93,7 +93,7 @@ def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> 
         assert {status for status, _ in load.wait_for_answers()} == {200}
         shutil.rmtree(path)
         assert {status for status, _ in load.wait_for_answers()} == {422}
-        assert_problem(client.get("/api/v1/info"), 422, "train again, or choose another")
+        assert_problem(client.get("/api/v1/info"), 422, "choose or train one on the page Training")
         assert client.get("/api/v1/items?k=5").status_code == 200
         assert client.get("/api/v1/collection").status_code == 200
         train_collection_model(collection, by="eve", epochs=2, threads=1)

@@ -121,7 +121,7 @@ def test_suggestions_by_names_alone_are_marked_as_guesses(tmp_path: Path) -> Non
 
 def test_a_new_user_reviews_after_three_commands(tmp_path: Path) -> None:
     """Makes the pictures of the documentation too, of fewer photos."""
-    command = [sys.executable, "-m", "benchmarks.first_use", "--pictures", "300", "--screenshots", tmp_path]
+    command = [sys.executable, "-m", "benchmarks.first_use", "--pictures", "150", "--screenshots", tmp_path]
     settings = {**os.environ, "CHROMIUM": CHROMIUM}
     process = subprocess.run(command, cwd=WEB.parent, env=settings, capture_output=True, text=True, timeout=600)
     assert process.returncode == 0, process.stdout + process.stderr

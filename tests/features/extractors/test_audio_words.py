@@ -82,7 +82,7 @@ def test_loaded_extractor_gives_the_same_rows(kind: Any, tmp_path: Path) -> None
 
 
 def test_worker_processes_give_the_same_rows() -> None:
-    source = make_hums(40)
+    source = make_hums(16)
     sequential = create_extractor("mfcc,sai").fit(source)
     two = ProcessExecutor(2, local_seconds=0)
     many = create_extractor("mfcc,sai").fit(source, executor=two)

@@ -143,7 +143,8 @@ function useFocusedCell(container: React.RefObject<HTMLDivElement | null>, focus
     reveal();
     if (!hadFocus) return;
     focusCell();
-    // A cell that is only now in view takes the focus too, unless a text field has got it in between.
-    requestAnimationFrame(() => requestAnimationFrame(() => (hasFocus() || document.activeElement === document.body) && focusCell()));
+    // A cell that is only now in view takes the focus too, unless a text field or another cell has got it in between.
+    const isFree = (): boolean => previousFocus.current === focus && (hasFocus() || document.activeElement === document.body);
+    requestAnimationFrame(() => requestAnimationFrame(() => isFree() && focusCell()));
   }, [container, focus, reveal]);
 }
