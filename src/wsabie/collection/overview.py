@@ -43,11 +43,17 @@ class LabelSynonym:
 
 
 @dataclass(frozen=True)
-class LabelThreshold:
+class PrecisionThreshold:
     """Lowest probability whose suggestions reach `precision`; None if there is none."""
 
     precision: float
     probability: float | None
+
+
+@dataclass(frozen=True)
+class LabelThreshold(PrecisionThreshold):
+    """Threshold of a label, its own or that of all labels."""
+
     is_label_specific: bool
 
 

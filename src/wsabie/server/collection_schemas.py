@@ -1,4 +1,8 @@
-"""Schemas of the status, labels, models, jobs and maps of a collection."""
+"""Schemas of the status, labels, models, jobs and maps of a collection.
+
+`ModelSummary` and `MergeProposal` differ from the records that they are read from: the facts of a model are typed and
+its folder is left out, and the labels of a proposal have pictures.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -11,19 +15,12 @@ from wsabie.collection.learning.model_fitting import TrainingPoint
 from wsabie.collection.learning.retrain_plan import RetrainForecast, TrainingMode
 from wsabie.collection.maps.item_map import LabelPosition, Method, ProjectionStatus
 from wsabie.collection.merge_proposals.proposals import MergeReason
-from wsabie.collection.overview import LabelCompletion
+from wsabie.collection.overview import LabelCompletion, PrecisionThreshold
 from wsabie.collection.registry.item_index import IndexStatus
 from wsabie.collection.registry.model_registry import Rollback
 from wsabie.server.schemas import Id, Name, Number, RequestModel, ResponseModel, SchemaVersion
 
 Language = Annotated[str, Field(max_length=35, description='As BCP 47 has it; "": unknown.')]
-
-
-class Threshold(ResponseModel):
-    """Lowest probability whose suggestions reach a precision; null if there is none."""
-
-    precision: float
-    probability: float | None
 
 
 # Labels
@@ -188,7 +185,7 @@ class CollectionStatus(ResponseModel):
     rejected: int
     suggestions: int
     model: ModelSummary | None
-    thresholds: list[Threshold] = Field(description="By the held-out items of the model in use.")
+    thresholds: list[PrecisionThreshold] = Field(description="By the held-out items of the model in use.")
     index: IndexStatus | None
 
 

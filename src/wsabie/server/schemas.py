@@ -1,7 +1,8 @@
 """Schemas of models, items and decisions; `collection_schemas` has labels, models, jobs and maps.
 
 Records that the collection and the service share are dataclasses of the collection, so that a shape is written once.
-Other responses are read from records by attribute. The types of the pages are generated from all of them
+Other responses are read from records by attribute. `ItemConditions` and `ItemQuery` are apart from the filters of the
+collection, since they limit what an address may hold. The types of the pages are generated from all of them
 (`make types`).
 """
 

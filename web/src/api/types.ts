@@ -989,7 +989,7 @@ export interface components {
             suggestions: number;
             model: components["schemas"]["ModelSummary"] | null;
             /** @description By the held-out items of the model in use. */
-            thresholds: components["schemas"]["Threshold"][];
+            thresholds: components["schemas"]["PrecisionThreshold"][];
             index: components["schemas"]["IndexStatus"] | null;
         };
         /** @description Model in a comparison. */
@@ -1341,7 +1341,7 @@ export interface components {
             name: string;
             language: string;
         };
-        /** @description Lowest probability whose suggestions reach `precision`; None if there is none. */
+        /** @description Threshold of a label, its own or that of all labels. */
         LabelThreshold: {
             precision: number;
             probability: number | null;
@@ -1486,6 +1486,11 @@ export interface components {
             items: components["schemas"]["ScoredItem"][];
             labels: components["schemas"]["LabelScore"][];
         };
+        /** @description Lowest probability whose suggestions reach `precision`; None if there is none. */
+        PrecisionThreshold: {
+            precision: number;
+            probability: number | null;
+        };
         /** @description State of a projection: "ready", "stale" (items came since), "none" or "not installed". */
         ProjectionStatus: {
             /** @enum {string} */
@@ -1592,11 +1597,6 @@ export interface components {
              */
             language?: string;
         };
-        /** @description Lowest probability whose suggestions reach a precision; null if there is none. */
-        Threshold: {
-            precision: number;
-            probability: number | null;
-        };
         /** @description Figures of an epoch, counted from 1; MAP is that of the held-out items. */
         TrainingPoint: {
             epoch: number;
@@ -1687,6 +1687,7 @@ export type ModelInfo = components['schemas']['ModelInfo'];
 export type ModelList = components['schemas']['ModelList'];
 export type ModelSummary = components['schemas']['ModelSummary'];
 export type PictureSearchResult = components['schemas']['PictureSearchResult'];
+export type PrecisionThreshold = components['schemas']['PrecisionThreshold'];
 export type ProjectionStatus = components['schemas']['ProjectionStatus'];
 export type ProposalPage = components['schemas']['ProposalPage'];
 export type ResultGroup = components['schemas']['ResultGroup'];
@@ -1698,7 +1699,6 @@ export type SearchResult = components['schemas']['SearchResult'];
 export type Suggestion = components['schemas']['Suggestion'];
 export type SuggestionCount = components['schemas']['SuggestionCount'];
 export type SynonymRequest = components['schemas']['SynonymRequest'];
-export type Threshold = components['schemas']['Threshold'];
 export type TrainingPoint = components['schemas']['TrainingPoint'];
 export type UndoRequest = components['schemas']['UndoRequest'];
 export type UndoResult = components['schemas']['UndoResult'];

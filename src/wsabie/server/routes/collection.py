@@ -140,10 +140,10 @@ async def stream_job_events(job: PathId, collection: OpenCollection, request: Re
     return StreamingResponse(send_events(), media_type="text/event-stream", headers={"cache-control": "no-store"})
 
 
-def _read_thresholds(collection: Collection) -> list[schemas.Threshold]:
+def _read_thresholds(collection: Collection) -> list[overview.PrecisionThreshold]:
     """Return the thresholds of the model in use, or none if it cannot be opened."""
     try:
         model = load_model_in_use(collection)
-        return [schemas.Threshold(precision=p, probability=model.find_threshold(p).common) for p in PRECISIONS]
+        return [overview.PrecisionThreshold(p, model.find_threshold(p).common) for p in PRECISIONS]
     except WsabieError:
         return []
