@@ -63,6 +63,16 @@ def test_examples_parse(name: str) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("collection",)])
+def test_help_of_groups_ends_with_examples(cli: Any, words: tuple[str, ...]) -> None:
+    examples = [line.split() for line in cli(*words, "--help").out.partition("\nExamples:\n")[2].splitlines()]
+    assert len(examples) == 2
+    for program, *arguments in examples:
+        name = " ".join(arguments[:2]) if arguments[0] == "collection" else arguments[0]
+        assert (program, arguments[: len(words)]) == ("wsabie", list(words))
+        COMMANDS[name].make_context(name, arguments[len(name.split()) :])
+
+
+@pytest.mark.parametrize("words", [(), ("collection",)])
 def test_sentences_of_the_command_list_are_whole(
     cli: Any, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

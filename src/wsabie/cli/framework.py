@@ -233,7 +233,19 @@ def command(*examples: str, name: str = "", locks_model: bool = False) -> Callab
     return decorate
 
 
-class _HelpfulCommand(TyperCommand):
+class _ExampleHelp:
+    """Help that ends with examples."""
+
+    epilog: Any
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples as they are to be typed."""
+        with formatter.section("Examples"):
+            for line in self.epilog.splitlines():
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+class _HelpfulCommand(_ExampleHelp, TyperCommand):
     """Command that checks its paths, and shows options in groups and examples."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -263,15 +275,8 @@ class _HelpfulCommand(TyperCommand):
             with formatter.section(panel):
                 formatter.write_dl(groups[panel])
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the examples as they are to be typed."""
-        if self.epilog:
-            with formatter.section("Examples"):
-                for line in self.epilog.splitlines():
-                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
-
-class GroupedCommands(TyperGroup):
+class GroupedCommands(_ExampleHelp, TyperGroup):
     """Group of commands whose help lists them below headings; `order` has the names, if not as registered."""
 
     order: ClassVar[tuple[str, ...]] = ()

@@ -101,9 +101,11 @@ def _register_commands(app: typer.Typer, panels: Mapping[str, Iterable[str]], mo
 def _make_application() -> typer.Typer:
     """Make the application with all its commands."""
     make_group = partial(typer.Typer, no_args_is_help=True, rich_markup_mode=None)
-    app = make_group(name="wsabie", cls=_Application, pretty_exceptions_enable=False)
+    examples = "wsabie collection init photos\nwsabie train photos/ --model birds"
+    app = make_group(name="wsabie", cls=_Application, epilog=examples, pretty_exceptions_enable=False)
     text = "Your own collection, which keeps tags and suggests more."
-    group = make_group(name="collection", cls=GroupedCommands, help=text)
+    examples = "wsabie collection init photos\nwsabie collection train photos"
+    group = make_group(name="collection", cls=GroupedCommands, help=text, epilog=examples)
     _register_commands(group, _COLLECTION_COMMANDS, _import_modules(collection))
     app.add_typer(group, rich_help_panel="Everyday")
     _register_commands(app, _COMMANDS, chain(*map(_import_modules, (data, models, service))))
