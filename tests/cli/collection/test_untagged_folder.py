@@ -13,6 +13,7 @@ from tests.server.conftest import run_service
 
 pytest.importorskip("sqlalchemy", reason="collections need SQLAlchemy")
 
+from wsabie.cli.collection import reports
 from wsabie.features.encoders import text_encoders
 from wsabie.samples import get_photo_folder, get_sample_path
 
@@ -179,3 +180,13 @@ def test_free_words_can_be_prepared_where_tags_came_first(cli: Cli, init: Cli, t
     cli("collection", "apply", photos, "--free-words", "--threads", 1)
     assert len(cli("collection", "models", photos, "--json").json["models"]) == 2
     assert cli("collection", "train", photos, *train, "--from-scratch", "--json").json["is_in_use"]
+
+
+def test_the_gallery_is_recommended_with_its_extra(
+    cli: Cli, init: Cli, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remedy = f"wsabie serve {photos}, after: pip install 'wsabie[serve]'"
+    monkeypatch.setattr(reports, "find_spec", lambda module: None if module == "fastapi" else True)
+    assert remedy in " ".join(init(photos).err.split())
+    monkeypatch.undo()
+    assert "wsabie[serve]" not in cli("collection", "scan", photos).err

@@ -45,8 +45,7 @@ def _show_suggestions(result: "ApplyResult", folder: Path) -> None:
         else:
             print_note("weak: their probabilities follow no decision yet; apply again after 20")
         print_note(f"then: wsabie collection train {quote_path(folder)}")
-    if result.coverage is not None:
-        coverage = result.coverage
+    if (coverage := result.coverage) is not None:
         if coverage.probability is None:
             precision = f"a precision of {coverage.precision:g} on the held-out items"
             print_note(f"no probability is high enough for {precision}; tag more items, and train again")

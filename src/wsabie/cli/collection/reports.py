@@ -1,5 +1,6 @@
 """Reports that several commands of a collection print."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,11 +51,9 @@ def report_scan(collection: "Collection", result: "ScanResult", folder: Path) ->
     has_pictures, path = result.modality == "pictures", quote_path(folder)
     readiness = check_readiness(collection, imported=not has_pictures)  # `wsabie train` reads the tags of the files
     if not has_pictures:
-        limit = "a collection learns from pictures only"
-        print_note(f"{result.modality} can be listed, tagged and exported here; {limit}")
+        print_note(f"{result.modality} can be listed, tagged and exported here; a collection learns from pictures only")
         if readiness.is_sufficient:
-            labels = "the labels that they have"
-            print_note(f"next: learn from these files and {labels}: wsabie train {path} --model MODEL")
+            print_note(f"next: learn from these files and the labels that they have: wsabie train {path} --model MODEL")
         return
     if readiness.is_sufficient:
         print_note(f"next: wsabie collection {'train' if result.added_tags else 'status'} {path}")
@@ -67,12 +66,17 @@ def report_scan(collection: "Collection", result: "ScanResult", folder: Path) ->
     if readiness.labels:
         remedy = "" if find_name_encoder() else ", after: pip install 'wsabie[words]'"
         print_note(f"next: suggestions by the names of the labels alone: wsabie collection apply {path}{remedy}")
-    print_note(f"next: tag some in the gallery: wsabie serve {path}")
+    recommend_service("tag some in the gallery", folder)
     print_note(f"or from a list: wsabie collection import {path} tags.csv")
     if readiness.folders:
-        command = f"wsabie collection scan {path} --tags folders"
-        print_note(f"or read tags from the names of sub-folders: {command}")
+        print_note(f"or read tags from the names of sub-folders: wsabie collection scan {path} --tags folders")
     print_note(f"then: wsabie collection train {path}")
+
+
+def recommend_service(purpose: str, folder: Path) -> None:
+    """Recommend the pages of the service, and its extra where that is not installed."""
+    remedy = "" if find_spec("fastapi") else ", after: pip install 'wsabie[serve]'"
+    print_note(f"next: {purpose}: wsabie serve {quote_path(folder)}{remedy}")
 
 
 def show_backups(title: str, backups: "list[Backup]") -> None:
@@ -88,8 +92,7 @@ def show_figures(figures: JsonObject) -> None:
     """Show the figures of a model and of the previous one, and their difference."""
     titles = {"metrics": "this model", "previous_metrics": "previous model"}
     rows = [[title, *format_figures(figures[key])] for key, title in titles.items() if figures[key]]
-    difference = figures.get("difference")
-    if difference:
+    if difference := figures.get("difference"):
         for title, bound in (("difference", "mean"), ("95 % from", "low"), ("95 % to", "high")):
             rows.append([title, *(f"{difference[name][bound]:+.3f}" for name in FIGURES)])
     show_table(f"on {format_count(figures['items'], 'item')} held out", ["", *FIGURES], rows)

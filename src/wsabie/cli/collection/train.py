@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.cli import shared_options as shared
-from wsabie.cli.collection import CollectionOptions, PersonOptions
-from wsabie.cli.collection.reports import format_examples, note_skipped_files, show_figures, show_inference
+from wsabie.cli.collection import CollectionOptions, PersonOptions, reports
 from wsabie.cli.framework import Report, command, option
 from wsabie.cli.output import format_count, out, print_note, quote_path
 
@@ -48,17 +47,17 @@ def _show_training(result: "TrainingResult", folder: Path) -> None:
         return
     facts, figures = result.facts, result.figures
     method = "from scratch" if result.method == "full" else "continued from the model before"
-    out.print(f"model {result.model}, {method} ({result.reason}): {format_examples(facts)}")
+    out.print(f"model {result.model}, {method} ({result.reason}): {reports.format_examples(facts)}")
     if not result.is_in_use:
         out.print(f"not put into use: {facts['rejection_reason']}")
         print_note(f"to use it: wsabie collection models {quote_path(folder)} --use {result.model}")
-    show_figures(figures)
-    note_skipped_files(result.unreadable, result.changed, folder)
+    reports.show_figures(figures)
+    reports.note_skipped_files(result.unreadable, result.changed, folder)
     if facts["repeats"]:
         pictures = format_count(facts["repeats"], "picture")
         print_note(f"{pictures} repeat earlier ones; each burst is held out and judged as one")
     if facts["skipped_regions"]:
         print_note(f"{format_count(facts['skipped_regions'], 'tag')} of regions left out of the training")
     if result.inference is not None:
-        show_inference(result.inference, folder)
-        print_note(f"next: review the suggestions in a browser: wsabie serve {quote_path(folder)}")
+        reports.show_inference(result.inference, folder)
+        reports.recommend_service("review the suggestions in a browser", folder)
