@@ -38,7 +38,8 @@ QUESTION = re.compile(
 )
 MARK = re.compile(r"\[[WSPVD]\]")
 COMMANDS = "|".join(sorted(path.stem for path in (PACKAGE / "cli").rglob("[a-z]*")))
-INTERFACE_WORDS = re.compile(rf"(?<![\w-])--[a-z]|\bwsabie ({COMMANDS})\b|\bon the page\b|\bpress [A-Z]")
+COMMAND_LINE = re.compile(rf"\bwsabie ({COMMANDS})\b")
+INTERFACE_WORDS = re.compile(rf"(?<![\w-])--[a-z]|{COMMAND_LINE.pattern}|\bon the page\b|\bpress [A-Z]")
 OTHER_PROGRAMS = re.compile(
     r"ray start|--(local-dir|format=custom|file=|dbname=|clean|if-exists|no-owner|single-transaction)"  # pg_dump, hf
     r"|(# Written|Made) by `wsabie [a-z]+`|^wsabie (tune|demo --part )$|^ --seed $"  # origins that files record
@@ -150,6 +151,10 @@ def find_interface_words(modules: list[Module]) -> Iterator[str]:
                 text = node.value if isinstance(node, ast.Constant) and id(node) not in docstrings else None
                 if isinstance(text, str) and INTERFACE_WORDS.search(text) and not OTHER_PROGRAMS.search(text):
                     yield f"{module.place(node.lineno)} {text}"  # type: ignore[attr-defined]
+    for folder in sorted({module.path.parent / "templates" for module in modules}):
+        for path in sorted(folder.glob("*")):
+            if path.name != "model_card.md.jinja":  # its readers come from a hub, and look for the command
+                yield from (f"{path.name} {match[0]}" for match in COMMAND_LINE.finditer(path.read_text("utf-8")))
 
 
 def find_twin_classes(modules: list[Module]) -> Iterator[str]:

@@ -31,6 +31,14 @@ def test_each_rule_finds_its_fault(name: str, tmp_path: Path) -> None:
     assert figure > check_code.RULES[name].limit
 
 
+def test_templates_name_no_command(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("")
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "page.html").write_text("<p>wsabie tune</p> <p>wsabie tuning</p>")
+    (tmp_path / "templates" / "model_card.md.jinja").write_text("$ wsabie annotate FOLDER NEW")
+    assert check_code.RULES["interface-words"].check(check_code.read_modules(tmp_path))[1] == ["page.html wsabie tune"]
+
+
 def test_a_folder_of_21_modules_is_full(tmp_path: Path) -> None:
     for number in range(21):
         (tmp_path / f"module_{number}.py").write_text("")

@@ -50,7 +50,7 @@ def get_table_path(name: str) -> Path:
     Parameters
     ----------
     name : {"label_concepts", "part_exclusions", "car_part_concepts", "emoji_couples"}
-        "label_concepts": label of the sample and synset, or "-", as `read_label_table` and `--table` take it.
+        "label_concepts": label of the sample and synset, or "-", as `read_label_table` takes it.
         "part_exclusions": pairs of synsets that are not useful part-of pairs although WordNet implies them.
         "car_part_concepts": class of the car parts of Pasupa et al. (2021) and synset, several to one.
         "emoji_couples": couples of labels of the emoji, for group pictures.
