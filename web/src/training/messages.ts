@@ -47,7 +47,7 @@ export function findComparisonJob(jobs: readonly Job[], models: readonly number[
 }
 
 export function getComparison(job: Job | null): Comparison | null {
-  return job?.state === "done" ? (job.result as unknown as Comparison) : null;
+  return job?.state === "done" ? (job.result as Comparison) : null;
 }
 
 /** Compute about `count` round ticks from at most `low` to at least `high`. */
