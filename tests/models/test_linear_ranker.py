@@ -159,7 +159,7 @@ def test_adaptive_sampler_is_refused() -> None:
         ),
         ({"loss": "k-os", "order_statistic": (3, 2)}, r"order_statistic is \(3, 2\)"),
         ({"loss": "owpc", "surrogate": "logistic"}, "is a sum of hinges"),
-        ({"loss": "owpc", "sampler": "frequency"}, 'draws none; leave sampler at "uniform" and'),
+        ({"loss": "owpc", "sampler": "frequency"}, 'scores every label; leave sampler at "uniform" and'),
         ({"loss": "owpc", "rank_estimator": 20}, 'and rank_estimator at "auto"'),
     ],
 )

@@ -21,7 +21,7 @@ from wsabie.kernels.embedding.similarity import Dot
 from wsabie.kernels.training.warp import DRAWS, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(pooled_problems())
 def test_a_block_equals_its_twin(problem: Pooled) -> None:
     assert_same(fast_pool(problem).outcome, slow_pool(problem))
@@ -35,7 +35,7 @@ def test_threads_change_no_bit(problem: Pooled, threads: int) -> None:
         assert np.array_equal(getattr(single_threaded, name), getattr(shared, name))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(pooled_problems())
 def test_positives_and_the_query_are_no_violators(problem: Pooled) -> None:
     ran, targets, at = fast_pool(problem), problem.targets, 0

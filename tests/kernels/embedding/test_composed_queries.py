@@ -18,14 +18,14 @@ from wsabie.embedding.protocols import ComposedInputs
 from wsabie.embedding.relation_spaces import PartsSpace
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(problems(), st.booleans(), seeds)
 def test_the_plain_loop_equals_its_twin(problem: Problem, shared: bool, seed: int) -> None:
     composed = with_labels_beside(problem, shared=shared, rng=np.random.default_rng(seed))
     assert_same(fast_sequential(composed), slow(composed, block=False))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(problems(), st.booleans(), seeds)
 def test_a_block_equals_its_twin(problem: Problem, shared: bool, seed: int) -> None:
     composed = with_labels_beside(problem, shared=shared, rng=np.random.default_rng(seed))
