@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -71,9 +70,9 @@ def read_labels(folder: Path) -> dict[str, str]:
 
 
 def draw_untagged(labels: dict[str, str], draw: np.random.Generator) -> list[str]:
-    """Draw a quarter of the photos, or one of each label where labels have fewer than 8."""
+    """Draw a quarter of the photos, or one of each label where there are 100 labels or more."""
     names = draw.permutation(sorted(labels)).tolist()
-    if min(Counter(labels.values()).values()) >= 8 or len(set(labels.values())) < 100:
+    if len(set(labels.values())) < 100:
         return sorted(names[: len(names) // 4])
     return sorted({labels[name]: name for name in names}.values())
 

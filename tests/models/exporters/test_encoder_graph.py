@@ -61,7 +61,7 @@ def test_maps_of_any_form_become_rows(kind: str, shape: list[Any], opset: int, t
     pictures = sorted(get_photo_folder().rglob("*.jpg"))[::15]
     extractor = OnnxEncoder(save_encoder(tmp_path / "e.onnx", kind=kind, shape=shape, opset=opset))
     annotator = train(extractor, pictures)
-    message = "the licence of the image encoder is unknown, and the file passes it on; state its license"
+    message = "the licence of the image encoder is unknown, and the file passes it on; state its `license`"
     with pytest.raises(wsabie.InputError, match=message):
         wsabie.export(annotator, tmp_path / "m.onnx", with_encoder=True)
     wsabie.export(annotator, tmp_path / "m.onnx", k=3, with_encoder=True, license="CC0-1.0")
@@ -81,6 +81,6 @@ def refuse_export(extractor: Any, folder: Path) -> str:
 def test_other_features_beside_the_encoder_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("wsabie_lite0", reason="wsabie-lite0 is not installed; run `make setup`")
     message = (
-        "the model takes the features lite0,colour, which are not those of one image encoder; leave with_encoder out"
+        "the model takes the features lite0,colour, which are not those of one image encoder; leave `with_encoder` out"
     )
     assert refuse_export(create_extractor("lite0,colour"), tmp_path) == message

@@ -193,9 +193,9 @@ def _require_encoder(extractor: FeatureExtractor | None, license: str | None) ->
     """Return an extractor that is a single image encoder with a known licence."""
     if not isinstance(extractor, OnnxEncoder) or isinstance(extractor, ConseEncoder):
         name = "rows of features" if extractor is None else f"the features {extractor.name}"
-        raise InputError(f"the model takes {name}, which are not those of one image encoder; leave with_encoder out")
+        raise InputError(f"the model takes {name}, which are not those of one image encoder; leave `with_encoder` out")
     is_known = bool(extractor.licence or license)
-    require(is_known, "the licence of the image encoder is unknown, and the file passes it on; state its license")
+    require(is_known, "the licence of the image encoder is unknown, and the file passes it on; state its `license`")
     return extractor
 
 
