@@ -237,6 +237,7 @@ def resolve_settings(parameters: Mapping[str, Any], shape: parameter_defaults.Tr
     l2 = resolve_per_table(p["l2"], 0.0, "l2", least=0.0)
     sampler = SamplerConfig.from_value(p["sampler"])
     is_preset = isinstance(p["rank_weight"], str)
+    epochs = parameter_defaults.default_epochs(shape, is_ridge=parameter_defaults.has_ridge_start(p))
     return TrainingSettings(
         loss=p["loss"],
         rank_weight=p["rank_weight"] if is_preset else tuple(float(w) for w in p["rank_weight"]),
@@ -247,7 +248,7 @@ def resolve_settings(parameters: Mapping[str, Any], shape: parameter_defaults.Tr
         bias_rate=rates["W"] if p["label_bias"] else 0.0,
         schedule=p["schedule"],
         max_norm=parameter_defaults.default_max_norm(p, shape) if p["max_norm"] == "auto" else p["max_norm"],
-        epochs=parameter_defaults.default_epochs(shape) if p["epochs"] == "auto" else int(p["epochs"]),
+        epochs=epochs if p["epochs"] == "auto" else int(p["epochs"]),
         patience=p["patience"],
         threads=resolve_threads(p["threads"]),
         deterministic=p["deterministic"],

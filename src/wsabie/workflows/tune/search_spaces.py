@@ -273,11 +273,12 @@ def _refuse_unusable(search: ParameterSpace) -> None:
 
 
 def _resolve_embedding_defaults(shape: parameter_defaults.TrainingShape, parameters: ParameterValues) -> Values:
+    is_ridge = parameter_defaults.has_ridge_start(parameters)
     return {
         "learning_rate": parameter_defaults.default_embedding_rate(parameters, shape),
-        "epochs": parameter_defaults.default_epochs(shape),
+        "epochs": parameter_defaults.default_epochs(shape, is_ridge=is_ridge),
         "max_norm": parameter_defaults.default_max_norm(parameters, shape),
-        "init": "ridge" if parameter_defaults.has_ridge_start(parameters) else "random",
+        "init": "ridge" if is_ridge else "random",
         "init_scale": float(parameters["dim"]) ** -0.5,
     }
 
