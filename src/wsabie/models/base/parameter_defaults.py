@@ -31,7 +31,7 @@ class TrainingShape(NamedTuple):
 
 
 def default_epochs(shape: TrainingShape, *, is_ridge: bool = False) -> int:
-    """Return the number of passes over the pairs, 10 to 30: about 5 million visits, 4.4 after a ridge start."""
+    """Return the passes over the pairs, 10 to 30: about 5 million visits, 4.4 after a ridge start."""
     return int(min(30, max(10, round((4.4e6 if is_ridge else 5e6) / max(shape.n_pairs, 1)))))
 
 
