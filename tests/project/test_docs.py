@@ -7,6 +7,8 @@ import io
 import re
 import runpy
 import shlex
+import shutil
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -43,6 +45,16 @@ def load_docs_module(name: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
+    for name in ("docs", "benchmarks", "papers"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns(".cache", "__pycache__", "_build"))
+    for page in ROOT.glob("*.md"):
+        shutil.copy(page, tmp_path)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", tmp_path / "docs", tmp_path / "site"]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert process.returncode == 0, process.stderr
 
 
 # ---- versions and lists

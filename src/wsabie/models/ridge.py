@@ -190,7 +190,7 @@ class Ridge(ScaledRanker):
 
 @dataclass(eq=False, repr=False)
 class KernelRidge(ScaledRanker):
-    """Regression of 0 and 1 for each label on the Gaussian kernel K(x, z) = exp(-gamma |x - z|^2).
+    """Regression of 0 and 1 for each label on the Gaussian kernel K = exp(-gamma d^2) of a distance d.
 
     The scores of a row x are K(x, Z) @ coef_' for m landmarks Z among the training rows X:
 
