@@ -48,7 +48,8 @@ def test_the_wheel_has_the_pages_and_all_that_they_load(wheel: zipfile.ZipFile) 
 
 def test_the_wheel_has_the_samples_the_templates_and_the_migrations(wheel: zipfile.ZipFile) -> None:
     names = set(wheel.namelist())
-    expected = {f"wsabie/samples/{name}" for name in ("photos/metadata.csv", "documentation.jsonl.gz", "LICENSES.txt")}
+    samples = ("photos/metadata.csv", "scenes.csv", "scenes/lake.jpg", "documentation.jsonl.gz", "LICENSES.txt")
+    expected = {f"wsabie/samples/{name}" for name in samples}
     folder = ROOT / "src/wsabie/collection/db/migrations/versions"
     expected |= {f"wsabie/collection/db/migrations/versions/{path.name}" for path in folder.glob("*.py")}
     expected |= {f"{TEMPLATES}/{path.name}" for path in (ROOT / "src" / TEMPLATES).iterdir()}
