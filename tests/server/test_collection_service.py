@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +14,14 @@ from PIL import Image
 from starlette.testclient import TestClient
 from tests.server.conftest import Client, draw_picture, read_emoji, run_service
 
+from wsabie.collection.db.tables import jobs
 from wsabie.collection.folder import collection as collection_module
 from wsabie.collection.folder.collection import open_collection
 from wsabie.collection.items import item_pages
+from wsabie.collection.jobs import queue
 from wsabie.collection.registry.model_registry import load_model
 from wsabie.collection.registry.thresholds import HoldoutSuggestions, save_holdout_suggestions
+from wsabie.collection.scan.scanner import ScanResult
 from wsabie.server import problems
 from wsabie.server.app import make_app
 from wsabie.server.limits.request_limits import ServiceLimits
@@ -415,6 +419,20 @@ def test_job_runs_and_streams_events(folder: Path) -> None:
         assert api.get("/api/v1/collection").json()["items"]["present"] == 46
         bad = api.post("/api/v1/jobs", json={"kind": "train", "options": {"colour": True}})
         assert bad.status_code == 422
+
+
+def test_job_result_is_sent_as_it_is_stored(api: TestClient, folder: Path) -> None:
+    root = {"folder": "/disk", "reason": "gone", "items": 3}
+    lists = {"modality": "pictures", "unreachable_roots": [root], "notes": ["read"]}
+    scan = {field.name: 2 for field in fields(ScanResult)} | lists
+    facts = {"kind": "ivf", "recall@10": 0.9, "measured_on": "items", "milliseconds": 0.2, "exact_milliseconds": 9.0}
+    index = {name: {**facts, "effort": 3, "bytes": 7} for name in ("dot", "cosine")}
+    earlier = [{name: n for name, n in scan.items() if name != "held_tags"}, {"dot": facts, "cosine": facts}]
+    with open_collection(folder) as collection:
+        job = queue.enqueue_job(collection, "scan", {}, by="eve")
+        for result in (scan, index, *earlier, {"labels": 2, "proposals": 1, "unused_sources": []}):
+            queue.update_jobs(collection, jobs.c.id == job.id, state="done", result=result)
+            assert api.get(f"/api/v1/jobs/{job.id}").json()["result"] == result
 
 
 def test_waiting_or_running_job_is_stopped(api: TestClient) -> None:

@@ -5,6 +5,8 @@ a slow worker takes fewer. After as many parts as the interval demands, every wo
 joined tables. (Workers that trained on meanwhile were tried: steps in one direction then come in different rounds,
 where nothing shows that they do, and the tables move too far.) A part counts as trained once its steps are sent: the
 other parts of a lost worker go back to the others. A late worker delays one round at most; its steps join a later one.
+
+Ray Train leaves rounds, and how steps are joined, to the training function (`docs/decisions/ray-tasks.md`).
 """
 
 import time

@@ -3,6 +3,8 @@
 The loop over epochs, validation, early stopping and checkpoints belong to `wsabie.training.trainer.Trainer`; this
 module runs the epochs. Nodes come and go. A lost node costs the steps that it had not given, and others train its
 parts. A node that joins the cluster gets the tables and takes part.
+
+Ray Train would start the workers alone, and restart all of them where a node is lost (`docs/decisions/ray-tasks.md`).
 """
 
 import logging

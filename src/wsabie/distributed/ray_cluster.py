@@ -13,17 +13,15 @@ import socket
 import sys
 import tempfile
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import lru_cache
 from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from cachetools import LRUCache, cached
+from cachetools import LRUCache, TTLCache, cached
 
 from wsabie.core.errors import InputError, require
 from wsabie.core.execution import Executor, Item, Result, Shared, WorkerError, disable_blas_threads
@@ -333,14 +331,14 @@ class RayExecutor(Executor):
         job = [ray.put((function, shared)), Path.cwd()]
         waiting: deque[ObjectRef] = deque()
 
-        @lru_cache(1)
-        def count_cores(period: int) -> int:
+        @cached(TTLCache(1, _RECOUNT_SECONDS))
+        def count_cores() -> int:
             return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
         try:
             for item in items:
                 waiting.append(run_item.remote(job, item))
-                while len(waiting) >= _QUEUED_PER_CORE * count_cores(int(time.monotonic() / _RECOUNT_SECONDS)):
+                while len(waiting) >= _QUEUED_PER_CORE * count_cores():
                     yield _fetch_result(ray, waiting.popleft())
             while waiting:
                 yield _fetch_result(ray, waiting.popleft())

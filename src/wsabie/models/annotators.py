@@ -20,8 +20,8 @@ from wsabie.io.data_sources import open_source
 from wsabie.io.records import FeatureTable, Item, ItemList, ItemSource, ModalityName, Source
 from wsabie.io.regions import Region, RegionCrop, parse_region
 from wsabie.models.base.label_model import Candidates, LabelModel, LabelScores
-from wsabie.models.loader import SavedModel, restore_model
-from wsabie.storage.model_folder import ModelState
+from wsabie.models.loader import restore_model
+from wsabie.storage.model_folder import ModelState, SavedModel
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.schema_validation import check_array, read_config
 

@@ -11,8 +11,7 @@ from wsabie.features.base.sampling import RunOptions
 from wsabie.io.records import Source
 from wsabie.models.annotators import Annotator
 from wsabie.models.base.label_model import LabelModel
-from wsabie.models.loader import SavedModel
-from wsabie.storage.model_folder import ModelState
+from wsabie.storage.model_folder import ModelState, SavedModel
 from wsabie.storage.schema_validation import check_array, read_config
 
 

@@ -74,7 +74,7 @@ SYSTEMS: Mapping[str, EstimatorSpec] = {
     "devise": EstimatorSpec("DeViSE", _MODELS + "devise:Devise", needs="vectors"),
     "conse": EstimatorSpec("ConSE", _MODELS + "conse:Conse", trained=False, needs="vectors"),
 }
-"""All systems by name, in the order in which lists show them."""
+"""All systems by name, in the order in which lists show them; `loader` says which are no kind of folder."""
 
 
 def build_estimator(name: str, parameters: Mapping[str, Any] | None = None, **run_parameters: Any) -> "LabelModel":

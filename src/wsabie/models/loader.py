@@ -1,34 +1,24 @@
 """Table of the kinds of model folders; their code is imported when a folder is opened."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any
 
-from wsabie.core.errors import ModelFolderError, bracket_detail
+from wsabie.core.errors import ModelFolderError
+from wsabie.models.estimator_specs import SYSTEMS
 from wsabie.models.index_files import find_index
-from wsabie.storage.model_folder import ModelState, SavedObject, open_model_folder
+from wsabie.storage.model_folder import ModelState, load_by_kind
 
 if TYPE_CHECKING:
     from wsabie.models.base.label_model import LabelModel
 
-KINDS = {
-    "wsabie": "wsabie.models.joint_embedding.estimator:Wsabie",
-    "parts": "wsabie.models.object_parts.ranker:ObjectParts",
+_PRESETS = ("wsabie-auc", "owpc-sgd", "linear-warp", "pamir", "vse-ens", "opt-auc", "auto", "one-vs-rest-pa",
+            "one-vs-rest-hinge", "svm")  # fmt: skip
+"""Systems that are saved as another kind."""
+KINDS = {name: spec.maker for name, spec in SYSTEMS.items() if name not in _PRESETS} | {
     "linear": "wsabie.models.linear_ranker:LinearRanker",
     "full-rank": "wsabie.models.full_rank:FullRank",
-    "fusion": "wsabie.models.stacking.fusion:Fusion",
     "ensemble": "wsabie.models.ensemble:Ensemble",
-    "popularity": "wsabie.models.baselines:Popularity",
-    "nearest": "wsabie.models.nearest_neighbours:NearestNeighbours",
-    "approximate-nearest": "wsabie.models.nearest_neighbours:ApproximateNeighbours",
-    "nearest-mean": "wsabie.models.baselines:NearestMean",
-    "ridge": "wsabie.models.ridge:Ridge",
-    "kernel-ridge": "wsabie.models.ridge:KernelRidge",
-    "one-vs-rest": "wsabie.models.one_vs_rest:OneVsRest",
-    "softmax": "wsabie.models.softmax:Softmax",
-    "devise": "wsabie.models.devise:Devise",
-    "conse": "wsabie.models.conse:Conse",
 }
 """The class of each kind of model that ranks labels for rows, as module:class."""
 
@@ -37,19 +27,6 @@ _OTHER_KINDS = {
     "space": "wsabie.models.entity_space.space:Space",
     "space-annotator": "wsabie.models.entity_space.space_annotator:SpaceAnnotator",
 }
-
-
-class SavedModel(SavedObject):
-    """Base of models, whose folders name their kind."""
-
-    kind: ClassVar[str]
-    written_by: ClassVar[str] = "`train(model=FOLDER)`"
-    """Call that writes such folders, for error messages."""
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        model: Self = load_by_kind(path, {cls.kind: cls.from_state}, cls.written_by)
-        return model
 
 
 def load(path: str | Path) -> Any:
@@ -83,29 +60,6 @@ def load(path: str | Path) -> Any:
     model = load_by_kind(path, dict.fromkeys((*KINDS, *_OTHER_KINDS), restore_model))
     find_index(model, Path(path))
     return model
-
-
-def load_by_kind(
-    path: str | Path, kinds: Mapping[str, Callable[[ModelState], Any]], written_by: str = SavedModel.written_by
-) -> Any:
-    """Return the model in a folder, restored by the function of its kind.
-
-    Raises
-    ------
-    ModelFolderError
-        Missing, damaged, of another version, or of another kind.
-    """
-    state = open_model_folder(path)
-    if state.kind not in kinds:
-        fact = f"{path} holds {state.kind!r} where {' or '.join(map(repr, kinds))} is needed"
-        raise ModelFolderError(f"{fact}; give the folder that {written_by} wrote")
-    try:
-        return kinds[state.kind](state)
-    except MemoryError as error:
-        fact = f"{path} needs more memory than there is{bracket_detail(error)}"
-        raise ModelFolderError(f"{fact}; free some, or restore it from a copy if it is damaged") from error
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ModelFolderError(f"{path} lacks a part ({error}); restore it from a copy or make it again") from error
 
 
 def find_model_class(kind: str) -> "type[LabelModel]":

@@ -3,6 +3,9 @@
 Codes of a byte a coordinate bound the score of every label (`wsabie.kernels.ranking.topk`). The few labels
 that can be among the best are scored from the table with the sums of the exact search, so the result is that of
 `ExactIndex`, bit for bit. Where codes leave too many candidates, `ExactIndex` itself searches the row.
+
+faiss has codes of a byte too, but ranks by them alone, so that some of its labels are others
+(`docs/decisions/exact-search.md`).
 """
 
 from collections.abc import Callable

@@ -3,6 +3,9 @@
 A process without free file handles can accept nobody, and open neither its database nor a picture. So there are fewer
 connections than handles; a new connection replaces the one that has been idle for longest. Once a second, connections
 are closed that have been idle for too long or whose client does not read its answer.
+
+uvicorn 0.54 closes neither a connection without a request nor one whose answer nobody reads, and h11 0.16 takes LF
+alone as the end of a line.
 """
 
 import asyncio

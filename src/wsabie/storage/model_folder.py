@@ -19,17 +19,17 @@ import math
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from wsabie.core.arrays import Array
-from wsabie.core.errors import ModelFolderError, WsabieError
+from wsabie.core.errors import ModelFolderError, WsabieError, bracket_detail
 from wsabie.core.input_files import open_input
 from wsabie.core.json_conversion import JsonObject
 from wsabie.storage.atomic_files import explain_read_errors, explain_write_errors, lock_folder, replace_file
@@ -398,3 +398,39 @@ def measure_folder_bytes(path: str | Path) -> int:
     """Return the bytes on disk of everything under a folder."""
     with explain_read_errors(Path(path)):
         return sum(os.path.getsize(p) for p in Path(path).rglob("*") if p.is_file())  # noqa: PTH202
+
+
+class SavedModel(SavedObject):
+    """Base of models, whose folders name their kind."""
+
+    kind: ClassVar[str]
+    written_by: ClassVar[str] = "`train(model=FOLDER)`"
+    """Call that writes such folders, for error messages."""
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        model: Self = load_by_kind(path, {cls.kind: cls.from_state}, cls.written_by)
+        return model
+
+
+def load_by_kind(
+    path: str | Path, kinds: Mapping[str, Callable[[ModelState], Any]], written_by: str = SavedModel.written_by
+) -> Any:
+    """Return the model in a folder, restored by the function of its kind.
+
+    Raises
+    ------
+    ModelFolderError
+        Missing, damaged, of another version, or of another kind.
+    """
+    state = open_model_folder(path)
+    if state.kind not in kinds:
+        fact = f"{path} holds {state.kind!r} where {' or '.join(map(repr, kinds))} is needed"
+        raise ModelFolderError(f"{fact}; give the folder that {written_by} wrote")
+    try:
+        return kinds[state.kind](state)
+    except MemoryError as error:
+        fact = f"{path} needs more memory than there is{bracket_detail(error)}"
+        raise ModelFolderError(f"{fact}; free some, or restore it from a copy if it is damaged") from error
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ModelFolderError(f"{path} lacks a part ({error}); restore it from a copy or make it again") from error

@@ -7,8 +7,10 @@ import logging
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
+from threading import Lock
+
+from cachetools import LRUCache, cached
 
 _IMPOSSIBLE = re.compile("[\x80-\x9f]")
 """Control characters that no program puts into a name: bytes of a text in another encoding."""
@@ -37,7 +39,7 @@ def repair_name(name: str) -> str:
     return _repair_and_log(name) if _IMPOSSIBLE.search(name) else name
 
 
-@lru_cache(10_000)
+@cached(LRUCache(10_000), lock=Lock(), info=True)
 def _repair_and_log(name: str) -> str:
     repaired, n = repair_encoding(name), _repair_and_log.cache_info().currsize
     if n < _MAX_WARNINGS:

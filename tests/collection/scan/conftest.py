@@ -1,5 +1,6 @@
 """Collections and files that the tests of scanning share."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
 from wsabie.collection.scan.scanner import ScanResult, scan_collection
 
-NOTHING = ScanResult(0, 0, 0, 0, 0, 0, 0, 0, "pictures", ())
+NOTHING = ScanResult(*[0] * 8, "pictures", (), (), *[0] * 3)
 
 
 def write_picture(path: Path, colour: int, size: int = 8) -> Path:
@@ -57,7 +58,7 @@ def photos(collection: Collection) -> Collection:
         write_picture(collection.folder / f"{i}.png", 10 * i)
     for i in range(4, 6):
         write_picture(collection.folder / "sea" / f"{i}.png", 10 * i)
-    assert run_scan(collection, tags="none") == NOTHING._replace(new=6)
+    assert run_scan(collection, tags="none") == replace(NOTHING, new=6)
     return collection
 
 

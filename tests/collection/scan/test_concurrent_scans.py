@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def test_scan_is_one_journal_entry(collection: Collection, monkeypatch: pytest.M
     assert [(e.summary, e.changes) for e in read_history(collection.engine)] == [("7 new, 7 tags from files", 8)]
     undo_entry(collection.engine, by="eve")
     assert read_tags(collection) == {}
-    assert run_scan(collection) == NOTHING._replace(unchanged=7)  # what was undone does not come back
+    assert run_scan(collection) == replace(NOTHING, unchanged=7)  # what was undone does not come back
 
 
 def test_entries_between_scan_blocks_stay_in_order(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,11 +159,11 @@ def test_worker_processes_find_the_same_items(collection: Collection, monkeypatc
     monkeypatch.setattr(scanner, "MAX_SERIAL_FILES", 10)
     for i in range(40):
         write_picture(collection.folder / f"sea/{i}.png", i)
-    assert run_scan(collection, executor=ProcessExecutor(2, local_seconds=0), tags="folders") == NOTHING._replace(
-        new=40, added_tags=40
+    assert run_scan(collection, executor=ProcessExecutor(2, local_seconds=0), tags="folders") == replace(
+        NOTHING, new=40, added_tags=40
     )
 
 
 def test_reopened_collection_keeps_its_scan(photos: Collection) -> None:
     with open_collection(photos.folder) as again:
-        assert run_scan(again) == NOTHING._replace(unchanged=6)
+        assert run_scan(again) == replace(NOTHING, unchanged=6)

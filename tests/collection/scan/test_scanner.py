@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +41,7 @@ def test_new_item_has_size_time_and_hash(collection: Collection) -> None:
 
 def test_second_scan_writes_no_entry(photos: Collection) -> None:
     history_before = read_history(photos.engine)
-    assert run_scan(photos) == NOTHING._replace(unchanged=6)
+    assert run_scan(photos) == replace(NOTHING, unchanged=6)
     assert read_history(photos.engine) == history_before
     run_scan(photos, always=True)
     assert read_history(photos.engine)[0].summary == "nothing new"
@@ -49,7 +50,7 @@ def test_second_scan_writes_no_entry(photos: Collection) -> None:
 def test_renamed_file_keeps_its_item(photos: Collection) -> None:
     rows_before = read_rows(photos)
     (photos.folder / "0.png").rename(photos.folder / "sea/zero.png")
-    assert run_scan(photos) == NOTHING._replace(moved=1, unchanged=5)
+    assert run_scan(photos) == replace(NOTHING, moved=1, unchanged=5)
     assert read_rows(photos)["sea/zero.png"] == rows_before["0.png"]
     assert "0.png" not in read_rows(photos)
     with begin_read(photos.engine) as connection:
@@ -80,7 +81,7 @@ def test_names_that_look_equal_are_different_paths(collection: Collection, old: 
 def test_moved_and_edited_file_is_new(photos: Collection) -> None:
     (photos.folder / "0.png").unlink()
     write_picture(photos.folder / "sea/0.png", 200)
-    assert run_scan(photos) == NOTHING._replace(new=1, missing=1, unchanged=5)
+    assert run_scan(photos) == replace(NOTHING, new=1, missing=1, unchanged=5)
 
 
 def test_copy_with_the_same_name_keeps_the_item(photos: Collection) -> None:
@@ -89,13 +90,13 @@ def test_copy_with_the_same_name_keeps_the_item(photos: Collection) -> None:
         (photos.folder / name).parent.mkdir()
         shutil.copy(photos.folder / "3.png", photos.folder / name)
     (photos.folder / "3.png").unlink()
-    assert run_scan(photos) == NOTHING._replace(moved=1, new=2, unchanged=5)
+    assert run_scan(photos) == replace(NOTHING, moved=1, new=2, unchanged=5)
     assert read_rows(photos)["b/3.png"] == (item_id, "present")
 
 
 def test_copy_is_a_new_item(photos: Collection) -> None:
     shutil.copy(photos.folder / "3.png", photos.folder / "copy.png")
-    assert run_scan(photos) == NOTHING._replace(new=1, unchanged=6)
+    assert run_scan(photos) == replace(NOTHING, new=1, unchanged=6)
 
 
 def test_renumbered_pictures_keep_their_items(photos: Collection) -> None:
@@ -104,7 +105,7 @@ def test_renumbered_pictures_keep_their_items(photos: Collection) -> None:
     for i in (3, 2, 1, 0):
         (photos.folder / f"{i}.png").rename(photos.folder / f"{i + 1}.png")
     write_picture(photos.folder / "0.png", 99)
-    assert run_scan(photos) == NOTHING._replace(moved=4, new=1, unchanged=2)
+    assert run_scan(photos) == replace(NOTHING, moved=4, new=1, unchanged=2)
     rows_after = read_rows(photos)
     assert [rows_after[f"{i + 1}.png"] for i in range(4)] == [rows_before[f"{i}.png"] for i in range(4)]
     assert rows_after["0.png"][0] not in {item_id for item_id, _ in rows_before.values()}
@@ -123,7 +124,7 @@ def test_swapped_pictures_swap_their_paths(photos: Collection) -> None:
 def test_moving_a_picture_over_another_changes_the_other(photos: Collection) -> None:
     rows_before = read_rows(photos)
     (photos.folder / "1.png").replace(photos.folder / "0.png")
-    assert run_scan(photos) == NOTHING._replace(changed=1, missing=1, unchanged=4)
+    assert run_scan(photos) == replace(NOTHING, changed=1, missing=1, unchanged=4)
     rows_after = read_rows(photos)
     assert (rows_after["0.png"], rows_after["1.png"]) == (rows_before["0.png"], (rows_before["1.png"][0], "missing"))
 
@@ -132,7 +133,7 @@ def test_edited_file_keeps_decisions(photos: Collection) -> None:
     item_id = read_rows(photos)["0.png"][0]
     decide_as_person(photos, item_id, "gull", "accepted")
     write_picture(photos.folder / "0.png", 222, size=20)
-    assert run_scan(photos) == NOTHING._replace(changed=1, unchanged=5)
+    assert run_scan(photos) == replace(NOTHING, changed=1, unchanged=5)
     assert read_tags(photos) == {item_id: {"gull": ("accepted", "person")}}
     with begin_read(photos.engine) as connection:
         assert connection.execute(select(tables.items.c.width).where(tables.items.c.id == item_id)).scalar() == 20
@@ -143,11 +144,11 @@ def test_missing_items_keep_decisions_and_return(photos: Collection) -> None:
     decide_as_person(photos, item_id, "gull", "rejected")
     content = (photos.folder / "0.png").read_bytes()
     (photos.folder / "0.png").unlink()
-    assert run_scan(photos) == NOTHING._replace(missing=1, unchanged=5)
-    assert run_scan(photos) == NOTHING._replace(unchanged=5)  # it is told once
+    assert run_scan(photos) == replace(NOTHING, missing=1, unchanged=5)
+    assert run_scan(photos) == replace(NOTHING, unchanged=5)  # it is told once
     assert read_rows(photos)["0.png"] == (item_id, "missing")
     (photos.folder / "0.png").write_bytes(content)
-    assert run_scan(photos) == NOTHING._replace(reappeared=1, unchanged=5)
+    assert run_scan(photos) == replace(NOTHING, reappeared=1, unchanged=5)
     assert read_rows(photos)["0.png"] == (item_id, "present")
     (photos.folder / "0.png").unlink()
     run_scan(photos)
@@ -165,7 +166,7 @@ def test_old_modification_time_is_detected(photos: Collection) -> None:
 
 def test_touched_file_is_unchanged(photos: Collection) -> None:
     os.utime(photos.folder / "0.png", ns=(10**18, 10**18))
-    assert run_scan(photos) == NOTHING._replace(unchanged=6)
+    assert run_scan(photos) == replace(NOTHING, unchanged=6)
 
 
 def test_size_and_time_are_trusted_without_rehash(photos: Collection) -> None:
@@ -174,8 +175,8 @@ def test_size_and_time_are_trusted_without_rehash(photos: Collection) -> None:
     content[-1] ^= 1
     path.write_bytes(content)
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert run_scan(photos) == NOTHING._replace(unchanged=6)
-    assert run_scan(photos, rehash=True) == NOTHING._replace(changed=1, unchanged=5)
+    assert run_scan(photos) == replace(NOTHING, unchanged=6)
+    assert run_scan(photos, rehash=True) == replace(NOTHING, changed=1, unchanged=5)
 
 
 def test_unreadable_files_are_items_and_listed(photos: Collection) -> None:
@@ -185,7 +186,7 @@ def test_unreadable_files_are_items_and_listed(photos: Collection) -> None:
     (photos.folder / "empty.jpg").write_bytes(b"")
     (photos.folder / "raw.psd").write_bytes(b"x")
     rejects = Rejects()
-    assert run_scan(photos, rejects=rejects) == NOTHING._replace(new=3, unreadable=3, unchanged=6)
+    assert run_scan(photos, rejects=rejects) == replace(NOTHING, new=3, unreadable=3, unchanged=6)
     assert {where: reason for where, reason, _ in rejects.listed} == {
         "words.png": "not a picture",
         "cut.png": "truncated picture",
@@ -206,7 +207,7 @@ def test_known_unreadable_files_are_counted_separately(photos: Collection) -> No
     assert run_scan(photos).summary == "2 new, 2 of them unreadable"
     rejects = Rejects()
     again = run_scan(photos, rejects=rejects, always=True)
-    assert again == NOTHING._replace(unchanged=8, unreadable=2, still_unreadable=2)
+    assert again == replace(NOTHING, unchanged=8, unreadable=2, still_unreadable=2)
     assert sorted(where for where, _, _ in rejects.listed) == ["empty.jpg", "words.png"]
     assert (again.summary, read_history(photos.engine)[0].summary) == ("", "nothing new")
     write_picture(photos.folder / "empty.jpg", 200)
@@ -236,7 +237,7 @@ def test_file_that_changes_during_a_scan_is_deferred(photos: Collection, monkeyp
 
     monkeypatch.setattr(file_inspection, "_inspect_once", grow)
     rejects = Rejects()
-    assert run_scan(photos, rejects=rejects) == NOTHING._replace(unchanged=6)
+    assert run_scan(photos, rejects=rejects) == replace(NOTHING, unchanged=6)
     assert rejects.counts == {"file that changes while it is read": 1}
     monkeypatch.undo()
     assert run_scan(photos).new == 1
@@ -254,7 +255,7 @@ def test_links_never_lead_outside(photos: Collection, tmp_path: Path) -> None:
     write_picture(photos.folder / ".hidden/h.png", 77)
     write_picture(photos.place / "thumbnails/t.png", 78)
     rejects = Rejects()
-    assert run_scan(photos, rejects=rejects) == NOTHING._replace(new=1, unchanged=6)
+    assert run_scan(photos, rejects=rejects) == replace(NOTHING, new=1, unchanged=6)
     assert "in.png" in read_rows(photos)
     assert len(rejects) == 5
 
@@ -264,7 +265,7 @@ def test_items_of_an_unreadable_folder_are_not_missing(photos: Collection) -> No
     (photos.folder / "sea").chmod(0)
     try:
         rejects = Rejects()
-        assert run_scan(photos, rejects=rejects) == NOTHING._replace(unchanged=4)
+        assert run_scan(photos, rejects=rejects) == replace(NOTHING, unchanged=4)
         assert rejects.counts == {"folder that cannot be read": 1}
     finally:
         (photos.folder / "sea").chmod(0o755)
@@ -281,7 +282,7 @@ def test_items_of_a_failing_folder_are_not_missing(photos: Collection, monkeypat
 
     monkeypatch.setattr(os, "scandir", refusing)
     rejects = Rejects()
-    assert run_scan(photos, rejects=rejects) == NOTHING._replace(unchanged=4)
+    assert run_scan(photos, rejects=rejects) == replace(NOTHING, unchanged=4)
     assert rejects.counts == {"folder that cannot be read": 1}
     assert {state for _, state in read_rows(photos).values()} == {"present"}
 
@@ -300,7 +301,7 @@ def test_unmounted_disk_keeps_its_items(photos: Collection, tmp_path: Path) -> N
     assert read_rows(photos)["a.png"][1] == "present"
     (tmp_path / "disk").rmdir()
     (tmp_path / "away").rename(tmp_path / "disk")
-    assert run_scan(photos) == NOTHING._replace(unchanged=7)
+    assert run_scan(photos) == replace(NOTHING, unchanged=7)
 
 
 def test_files_move_between_roots(photos: Collection, tmp_path: Path) -> None:
@@ -386,7 +387,7 @@ def test_collection_has_one_modality(collection: Collection) -> None:
 def test_documents_are_scanned(collection: Collection) -> None:
     for i in range(3):
         (collection.folder / f"{i}.txt").write_text(f"words {i}")
-    assert run_scan(collection) == NOTHING._replace(new=3, modality="documents")
+    assert run_scan(collection) == replace(NOTHING, new=3, modality="documents")
     write_picture(collection.folder / "cover.png", 1)
     note = f"left alone in {collection.folder}: 1 file of other kinds (1 .png)"
-    assert run_scan(collection) == NOTHING._replace(unchanged=3, modality="documents", notes=(note,))
+    assert run_scan(collection) == replace(NOTHING, unchanged=3, modality="documents", notes=(note,))

@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from wsabie.storage.rejects import Rejects
 def test_folder_names_become_tags(collection: Collection) -> None:
     write_picture(collection.folder / "animal/dog/1.png", 1)
     write_picture(collection.folder / "sea/2.png", 2)
-    assert run_scan(collection) == NOTHING._replace(new=2, added_tags=3)
+    assert run_scan(collection) == replace(NOTHING, new=2, added_tags=3)
     items = read_rows(collection)
     dog, accepted = items["animal/dog/1.png"][0], ("accepted", "import")
     assert read_tags(collection)[dog] == {"animal": accepted, "dog": accepted}
@@ -46,7 +47,7 @@ def test_folder_names_become_tags(collection: Collection) -> None:
         assert set(connection.execute(select(tables.annotations.c.by)).scalars()) == {"folder"}
     decide_as_person(collection, dog, "dog", "rejected")
     (collection.folder / "animal/dog").rename(collection.folder / "animal/cat")
-    assert run_scan(collection) == NOTHING._replace(moved=1, added_tags=1, unchanged=1)
+    assert run_scan(collection) == replace(NOTHING, moved=1, added_tags=1, unchanged=1)
     assert read_tags(collection)[dog] == {"animal": accepted, "dog": ("rejected", "person"), "cat": accepted}
     (collection.folder / "animal/cat").rename(collection.folder / "animal/dog")
     assert run_scan(collection).added_tags == 0  # what a person rejected does not come back
@@ -60,8 +61,8 @@ def test_auto_tag_source_stays_fixed(collection: Collection) -> None:
     write_picture(collection.folder / "animal/2.png", 2)
     write_picture(collection.folder / "sea/3.png", 3)
     assert run_scan(collection).added_tags == 0
-    assert run_scan(collection, tags="folders") == NOTHING._replace(unchanged=3, added_tags=2)  # of what was known too
-    assert run_scan(collection) == NOTHING._replace(unchanged=3)
+    assert run_scan(collection, tags="folders") == replace(NOTHING, unchanged=3, added_tags=2)  # of what was known too
+    assert run_scan(collection) == replace(NOTHING, unchanged=3)
     write_picture(collection.folder / "sea/4.png", 4)
     assert run_scan(collection).added_tags == 1
 
@@ -75,13 +76,13 @@ def test_changed_tag_source_is_undone_with_its_scan(collection: Collection) -> N
         return list_roots(collection)[0].options["tags"]
 
     run_scan(collection, tags="folders")
-    assert run_scan(collection, tags="xmp") == NOTHING._replace(unchanged=1, added_tags=1)
+    assert run_scan(collection, tags="xmp") == replace(NOTHING, unchanged=1, added_tags=1)
     last = read_history(collection.engine)[0]
     assert (choice(), last.summary, last.changes) == ("xmp", "1 tags from files, tags from xmp in place of folders", 3)
     undo_entry(collection.engine, by="eve")
     assert (choice(), list(read_tags(collection)[1])) == ("folders", ["sea"])
     write_picture(collection.folder / "sky/2.png", 2)
-    assert run_scan(collection) == NOTHING._replace(new=1, unchanged=1, added_tags=1)
+    assert run_scan(collection) == replace(NOTHING, new=1, unchanged=1, added_tags=1)
     undo_entry(collection.engine, read_history(collection.engine)[1].id, by="eve")  # the undoing
     assert (choice(), sorted(read_tags(collection)[1])) == ("xmp", ["gull", "sea"])
     run_scan(collection, tags="none")
@@ -89,7 +90,7 @@ def test_changed_tag_source_is_undone_with_its_scan(collection: Collection) -> N
     with pytest.raises(InputError, match="changed the same after"):
         undo_entry(collection.engine, last.id, by="eve")
     undo_entry(collection.engine, by="eve")
-    assert (choice(), run_scan(collection)) == ("xmp", NOTHING._replace(unchanged=2))
+    assert (choice(), run_scan(collection)) == ("xmp", replace(NOTHING, unchanged=2))
 
 
 def write_trips(folder: Path, with_keywords: int) -> None:
@@ -135,7 +136,7 @@ def test_job_result_holds_the_notes_of_a_scan(collection: Collection, tmp_path: 
 def test_split_folder_names_are_no_tags(collection: Collection) -> None:
     write_picture(collection.folder / "train/1.png", 1)
     write_picture(collection.folder / "test/2.png", 2)
-    assert run_scan(collection) == NOTHING._replace(new=2)
+    assert run_scan(collection) == replace(NOTHING, new=2)
 
 
 def test_changed_table_is_read_again(collection: Collection) -> None:
@@ -144,17 +145,17 @@ def test_changed_table_is_read_again(collection: Collection) -> None:
     table = collection.folder / "metadata.csv"
     table.write_text("file_name,labels\n0.png,sea;sky\n1.png,sea\ngone.png,sea\n")
     rejects = Rejects()
-    assert run_scan(collection, rejects=rejects) == NOTHING._replace(new=3, added_tags=3)
+    assert run_scan(collection, rejects=rejects) == replace(NOTHING, new=3, added_tags=3)
     assert rejects.counts == {"labels without a file": 1}
     item = read_rows(collection)["0.png"][0]
     decide_as_person(collection, item, "sky", "rejected")
     table.write_text("file_name,labels\n0.png,sea;sky;gull\n2.png,tern\n")
-    assert run_scan(collection) == NOTHING._replace(unchanged=3, added_tags=2)
+    assert run_scan(collection) == replace(NOTHING, unchanged=3, added_tags=2)
     accepted = ("accepted", "import")
     assert read_tags(collection)[item] == {"sea": accepted, "sky": ("rejected", "person"), "gull": accepted}
-    assert run_scan(collection) == NOTHING._replace(unchanged=3)
+    assert run_scan(collection) == replace(NOTHING, unchanged=3)
     table.unlink()
-    assert run_scan(collection) == NOTHING._replace(unchanged=3)  # nothing is taken away
+    assert run_scan(collection) == replace(NOTHING, unchanged=3)  # nothing is taken away
     with pytest.raises(InputError, match=r"has no metadata.csv"):
         run_scan(collection, tags="metadata")
 
@@ -221,20 +222,20 @@ def test_split_folder_names_beside_a_table_are_no_tags(collection: Collection) -
     for name in ("train/0.png", "test/1.png"):
         write_picture(collection.folder / name, 1)
     (collection.folder / "metadata.csv").write_text("file_name,labels\ntrain/0.png,gull\n")
-    assert run_scan(collection) == NOTHING._replace(new=2, added_tags=1)
+    assert run_scan(collection) == replace(NOTHING, new=2, added_tags=1)
 
 
 def test_added_keywords_are_imported(collection: Collection) -> None:
     path = collection.folder / "a.jpg"
     write_keywords(path, "sea", "sky", "x" * 501)
     rejects = Rejects()
-    assert run_scan(collection, rejects=rejects) == NOTHING._replace(new=1, added_tags=2)
+    assert run_scan(collection, rejects=rejects) == replace(NOTHING, new=1, added_tags=2)
     assert rejects.counts == {"tag that cannot be a label": 1}
     item = read_rows(collection)["a.jpg"][0]
     decide_as_person(collection, item, "sky", "rejected")
     decide_as_person(collection, item, "tern", "accepted")
     write_keywords(path, "sky", "gull", "tern")
-    assert run_scan(collection) == NOTHING._replace(changed=1, added_tags=1, withdrawn_tags=1)
+    assert run_scan(collection) == replace(NOTHING, changed=1, added_tags=1, withdrawn_tags=1)
     assert read_tags(collection)[item] == {
         "sky": ("rejected", "person"),
         "tern": ("accepted", "person"),
@@ -243,7 +244,7 @@ def test_added_keywords_are_imported(collection: Collection) -> None:
     (collection.folder / "b.jpg").write_bytes(path.read_bytes().replace(b"</r:RDF>", b"</r:BAD>"))
     Image.new("RGB", (8, 9)).save(path)  # by a program that knows no keywords
     rejects = Rejects()
-    assert run_scan(collection, rejects=rejects) == NOTHING._replace(new=1, changed=1, held_tags=1)
+    assert run_scan(collection, rejects=rejects) == replace(NOTHING, new=1, changed=1, held_tags=1)
     assert rejects.counts == {"tags that cannot be read": 1}
 
 
@@ -252,7 +253,7 @@ def test_later_sidecars_are_imported(collection: Collection) -> None:
     path.parent.mkdir()
     write_keywords(path, "inside")
     write_keywords(path.with_name("b.jpg"), "other")
-    assert run_scan(collection, tags="xmp") == NOTHING._replace(new=2, added_tags=2)
+    assert run_scan(collection, tags="xmp") == replace(NOTHING, new=2, added_tags=2)
     item = read_rows(collection)["sea/a.jpg"][0]
     decide_as_person(collection, item, "sky", "rejected")
 
@@ -261,18 +262,18 @@ def test_later_sidecars_are_imported(collection: Collection) -> None:
         os.utime(sidecar, (at, at))
         return run_scan(collection)
 
-    unchanged = NOTHING._replace(unchanged=2)
-    first = unchanged._replace(added_tags=1, held_tags=1)  # what is inside the picture is said no more, and stays
+    unchanged = replace(NOTHING, unchanged=2)
+    first = replace(unchanged, added_tags=1, held_tags=1)  # what is inside the picture is said no more, and stays
     assert scan_sidecar("sky", "gull", at=10**9) == first  # older than the picture, as after a copy
     assert run_scan(collection) == run_scan(collection, rehash=True) == unchanged
-    assert scan_sidecar("sky", "tern", at=10**9 + 1) == unchanged._replace(added_tags=1, withdrawn_tags=1, held_tags=1)
+    assert scan_sidecar("sky", "tern", at=10**9 + 1) == replace(unchanged, added_tags=1, withdrawn_tags=1, held_tags=1)
     sidecar.rename(sidecar.with_name("a.xmp"))
-    assert run_scan(collection) == unchanged._replace(held_tags=1)
+    assert run_scan(collection) == replace(unchanged, held_tags=1)
     assert run_scan(collection) == unchanged
     sidecar = sidecar.with_name("a.xmp")
     undo_entry(collection.engine, read_history(collection.engine)[-1].id, by="eve")
     sidecar.unlink()
-    assert run_scan(collection) == unchanged._replace(added_tags=1, held_tags=1)  # what is inside counts again
+    assert run_scan(collection) == replace(unchanged, added_tags=1, held_tags=1)  # what is inside counts again
     accepted = ("accepted", "import")
     assert read_tags(collection)[item] == {
         "sky": ("rejected", "person"), "tern": accepted, "inside": accepted,
@@ -280,11 +281,11 @@ def test_later_sidecars_are_imported(collection: Collection) -> None:
     sidecar.write_text("<broken")
     for _ in range(2):  # until it can be read
         rejects = Rejects()
-        assert run_scan(collection, rejects=rejects) == unchanged._replace(held_tags=2)
+        assert run_scan(collection, rejects=rejects) == replace(unchanged, held_tags=2)
         assert rejects.counts == {"tags that cannot be read": 1}
-    assert scan_sidecar("dog", at=10**9 + 2) == unchanged._replace(added_tags=1, withdrawn_tags=1, held_tags=1)
+    assert scan_sidecar("dog", at=10**9 + 2) == replace(unchanged, added_tags=1, withdrawn_tags=1, held_tags=1)
     (collection.folder / "sea").rename(collection.folder / "See")
-    assert run_scan(collection) == NOTHING._replace(moved=2, added_tags=1)  # of b.jpg, whose tag was undone
+    assert run_scan(collection) == replace(NOTHING, moved=2, added_tags=1)  # of b.jpg, whose tag was undone
     assert run_scan(collection, rehash=True) == unchanged
     picture = collection.folder / "See/a.jpg"
     os.utime(picture)
@@ -299,10 +300,10 @@ def test_removed_tags_are_withdrawn(collection: Collection) -> None:
 
     def scan_sidecar(*keywords: str) -> ScanResult:
         sidecar.write_text(PACKET.format("".join(f"<r:li>{word}</r:li>" for word in keywords)))
-        return run_scan(collection)._replace(unchanged=0)
+        return replace(run_scan(collection), unchanged=0)
 
     sidecar.write_text(PACKET.format("<r:li>sea</r:li><r:li>gull</r:li><r:li>sky</r:li><r:li>dog</r:li>"))
-    assert run_scan(collection, tags="xmp") == NOTHING._replace(new=1, added_tags=4)
+    assert run_scan(collection, tags="xmp") == replace(NOTHING, new=1, added_tags=4)
     accepted, ours = ("accepted", "import"), ("accepted", "person")
     decide_as_person(collection, 1, "sky", "accepted")  # a person agreed
     decide_as_person(collection, 1, "boat", "accepted")
@@ -311,20 +312,20 @@ def test_removed_tags_are_withdrawn(collection: Collection) -> None:
         write_decisions(change, [Decision(1, label, "accepted")], origin="import", by="tags.csv")
         label_id = label_store.find_labels(change.connection, ["gull"])["gull"]
         label_store.rename_label(change, label_id, "seagull")  # the file still calls it gull
-    assert scan_sidecar("gull") == NOTHING._replace(withdrawn_tags=2)
+    assert scan_sidecar("gull") == replace(NOTHING, withdrawn_tags=2)
     expected = {"seagull": accepted, "sky": ours, "boat": ours, "list": accepted}
     assert (read_tags(collection)[1], read_history(collection.engine)[0].summary) == (expected, "2 tags withdrawn")
     undo_entry(collection.engine, by="eve")
     assert read_tags(collection)[1] == expected | {"sea": accepted, "dog": accepted}
-    assert run_scan(collection) == NOTHING._replace(unchanged=1)  # what was put back stays
+    assert run_scan(collection) == replace(NOTHING, unchanged=1)  # what was put back stays
     sidecar.unlink()
-    assert run_scan(collection) == NOTHING._replace(unchanged=1, held_tags=3)
-    assert run_scan(collection) == NOTHING._replace(unchanged=1)
-    assert scan_sidecar("gull", "sea") == NOTHING._replace(held_tags=1)  # nobody knows that it is the same again
+    assert run_scan(collection) == replace(NOTHING, unchanged=1, held_tags=3)
+    assert run_scan(collection) == replace(NOTHING, unchanged=1)
+    assert scan_sidecar("gull", "sea") == replace(NOTHING, held_tags=1)  # nobody knows that it is the same again
     sidecar.write_text("")
-    assert run_scan(collection) == NOTHING._replace(unchanged=1, held_tags=3)  # somebody begins to write it
-    assert scan_sidecar("sea") == NOTHING._replace(withdrawn_tags=2)
-    assert scan_sidecar() == NOTHING._replace(withdrawn_tags=1)
+    assert run_scan(collection) == replace(NOTHING, unchanged=1, held_tags=3)  # somebody begins to write it
+    assert scan_sidecar("sea") == replace(NOTHING, withdrawn_tags=2)
+    assert scan_sidecar() == replace(NOTHING, withdrawn_tags=1)
     assert read_tags(collection)[1] == {"sky": ours, "boat": ours, "list": accepted}
 
 
@@ -335,9 +336,9 @@ def test_tags_of_an_incomplete_sidecar_are_withdrawn_later(collection: Collectio
     sidecar.write_text(PACKET.format("<r:li>sea</r:li><r:li>gull</r:li>"))
     run_scan(collection, tags="xmp")
     sidecar.write_text(PACKET.format("<r:li>sea</r:li>")[:-30])
-    assert run_scan(collection) == NOTHING._replace(unchanged=1, held_tags=2)
+    assert run_scan(collection) == replace(NOTHING, unchanged=1, held_tags=2)
     sidecar.write_text(PACKET.format("<r:li>sea</r:li>"))
-    assert run_scan(collection) == NOTHING._replace(unchanged=1, withdrawn_tags=1)
+    assert run_scan(collection) == replace(NOTHING, unchanged=1, withdrawn_tags=1)
 
 
 def test_tags_beyond_the_limit_are_not_withdrawn(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +347,7 @@ def test_tags_beyond_the_limit_are_not_withdrawn(collection: Collection, monkeyp
     run_scan(collection, tags="xmp")
     monkeypatch.setattr(file_inspection, "MAX_LABELS", 1)
     write_keywords(path, "gull", "sea")
-    assert run_scan(collection) == NOTHING._replace(changed=1, added_tags=1)
+    assert run_scan(collection) == replace(NOTHING, changed=1, added_tags=1)
 
 
 def test_exported_sidecars_keep_the_origin_of_tags(collection: Collection) -> None:
@@ -357,7 +358,7 @@ def test_exported_sidecars_keep_the_origin_of_tags(collection: Collection) -> No
             change, [Decision(1, label_store.ensure_labels(change, ["sea"])["sea"], "accepted")], origin="model"
         )
     write_to_pictures(collection)
-    assert run_scan(collection) == NOTHING._replace(unchanged=1)
+    assert run_scan(collection) == replace(NOTHING, unchanged=1)
     assert read_tags(collection)[1] == {"sea": ("accepted", "model")}
 
 

@@ -1084,6 +1084,21 @@ export interface components {
             items: number;
             pictures: components["schemas"]["ExampleItem"][];
         };
+        /** @description Facts of an approximate index; see `LabelSearchIndex`. */
+        IndexFacts: {
+            "recall@10": number;
+            kind: string;
+            measured_on: string;
+            milliseconds: number;
+            exact_milliseconds: number;
+            effort: number;
+            bytes: number;
+        };
+        /** @description Facts of the indices of a model's items, by inner product and by cosine. */
+        IndexResult: {
+            dot: components["schemas"]["IndexFacts"];
+            cosine: components["schemas"]["IndexFacts"];
+        };
         /** @description State of the index of a model's items. */
         IndexStatus: {
             /** @enum {string} */
@@ -1158,7 +1173,7 @@ export interface components {
                 [key: string]: unknown;
             };
             progress: components["schemas"]["JobProgress"];
-            result: components["schemas"]["Comparison"] | {
+            result: components["schemas"]["Comparison"] | components["schemas"]["ScanResult"] | components["schemas"]["IndexResult"] | {
                 [key: string]: unknown;
             } | null;
             error: string | null;
@@ -1547,6 +1562,23 @@ export interface components {
             entry: number;
             model: number;
         };
+        /** @description Result of a scan; every file is counted once from `new` to `unchanged`. */
+        ScanResult: {
+            new: number;
+            moved: number;
+            changed: number;
+            missing: number;
+            reappeared: number;
+            unchanged: number;
+            unreadable: number;
+            added_tags: number;
+            modality: string;
+            unreachable_roots: components["schemas"]["UnreachableRoot"][];
+            notes: string[];
+            still_unreadable: number;
+            withdrawn_tags: number;
+            held_tags: number;
+        };
         /** @description Item of a search result, and its score for the label; null: it has this tag. */
         ScoredItem: {
             id: number;
@@ -1611,6 +1643,12 @@ export interface components {
         UndoResult: {
             entry: components["schemas"]["JournalEntry"];
         };
+        /** @description A root whose items stay as they are, because it is unreachable or suddenly empty. */
+        UnreachableRoot: {
+            folder: string;
+            reason: string;
+            items: number;
+        };
     };
     responses: never;
     parameters: never;
@@ -1645,6 +1683,8 @@ export type FeatureRow = components['schemas']['FeatureRow'];
 export type FigureDifference = components['schemas']['FigureDifference'];
 export type FolderFacet = components['schemas']['FolderFacet'];
 export type IllustratedLabel = components['schemas']['IllustratedLabel'];
+export type IndexFacts = components['schemas']['IndexFacts'];
+export type IndexResult = components['schemas']['IndexResult'];
 export type IndexStatus = components['schemas']['IndexStatus'];
 export type ItemCounts = components['schemas']['ItemCounts'];
 export type ItemDetails = components['schemas']['ItemDetails'];
@@ -1694,6 +1734,7 @@ export type ResultGroup = components['schemas']['ResultGroup'];
 export type RetrainForecast = components['schemas']['RetrainForecast'];
 export type ReviewDecision = components['schemas']['ReviewDecision'];
 export type Rollback = components['schemas']['Rollback'];
+export type ScanResult = components['schemas']['ScanResult'];
 export type ScoredItem = components['schemas']['ScoredItem'];
 export type SearchResult = components['schemas']['SearchResult'];
 export type Suggestion = components['schemas']['Suggestion'];
@@ -1702,6 +1743,7 @@ export type SynonymRequest = components['schemas']['SynonymRequest'];
 export type TrainingPoint = components['schemas']['TrainingPoint'];
 export type UndoRequest = components['schemas']['UndoRequest'];
 export type UndoResult = components['schemas']['UndoResult'];
+export type UnreachableRoot = components['schemas']['UnreachableRoot'];
 export type $defs = Record<string, never>;
 export interface operations {
     get_model_info: {

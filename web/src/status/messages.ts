@@ -1,17 +1,5 @@
-import type { IndexStatus, Job } from "../api/types";
+import type { IndexResult, IndexStatus, Job, ScanResult } from "../api/types";
 import { formatCount, formatPercent } from "../base/format";
-
-interface ScanResult {
-  unreachable_roots: { folder: string; reason: string; items: number }[];
-  notes: string[];
-  held_tags: number;
-}
-
-interface IndexResult {
-  "recall@10": number;
-  milliseconds: number;
-  exact_milliseconds: number;
-}
 
 const SIMILARITIES: Record<string, string> = { dot: "Pictures of a label", cosine: "Similar pictures" };
 
@@ -19,12 +7,12 @@ const SIMILARITIES: Record<string, string> = { dot: "Pictures of a label", cosin
 export function listJobNotes(job: Job): string[] {
   if (!job.result) return [];
   if (job.kind === "index") {
-    return Object.entries(job.result as unknown as Record<string, IndexResult>).map(
+    return Object.entries(job.result as IndexResult).map(
       ([name, result]) => `${SIMILARITIES[name] ?? name}: ${describeRecall(result["recall@10"], result.milliseconds, result.exact_milliseconds)}`,
     );
   }
   if (job.kind !== "scan") return [];
-  const { unreachable_roots: skippedFolders, notes, held_tags: heldTags } = job.result as unknown as ScanResult;
+  const { unreachable_roots: skippedFolders, notes, held_tags: heldTags } = job.result as ScanResult;
   const heldNotes = heldTags ? [`${formatCount(heldTags, "tag")} kept that files no longer have; clear those that are wrong`] : [];
   return [...skippedFolders.map((skipped) => `${skipped.folder} is left as it was (${formatCount(skipped.items, "item")}): ${skipped.reason}`), ...notes, ...heldNotes];
 }

@@ -26,6 +26,6 @@ def index(options: ItemIndexOptions) -> Report:
 
         indexes = index_items(collection, kind=options.kind, recall=options.recall, progress=TerminalProgress())
     yield indexes
-    for similarity, facts in indexes.items():
+    for similarity, facts in vars(indexes).items():
         speed = f"{facts['milliseconds']:.2f} ms (exactly {facts['exact_milliseconds']:.2f})"
         out.print(f"by {similarity}: recall@10 {facts['recall@10']:.3f}, {speed}, {format_bytes(facts['bytes'])}")

@@ -34,8 +34,8 @@ from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_collection_model
 from wsabie.collection.maps.item_map import compute_projection
 from wsabie.collection.merge_proposals.proposals import refresh_proposals
-from wsabie.collection.registry.item_index import index_items
-from wsabie.collection.scan.scanner import scan_collection
+from wsabie.collection.registry.item_index import IndexResult, index_items
+from wsabie.collection.scan.scanner import ScanResult, scan_collection
 from wsabie.core.errors import InputError, NotFoundError, WsabieError, require
 from wsabie.core.execution import ProcessExecutor, Stage
 from wsabie.core.json_conversion import JsonObject, convert_records
@@ -99,7 +99,8 @@ class Job:
     progress : dict
         Only what the current stage reports.
     result : dict or None
-        That of a comparison has the fields of `Comparison`.
+        That of a comparison, a scan or an index has the fields of the class, all of which are required: so no other
+        result passes for it, and an old one with fewer fields stays a dictionary.
     error : str or None
     requested_at, started_at, ended_at : str or None
     """
@@ -110,7 +111,7 @@ class Job:
     by: str
     options: JsonObject
     progress: JobProgress
-    result: Comparison | JsonObject | None
+    result: Comparison | ScanResult | IndexResult | JsonObject | None
     error: str | None
     requested_at: str
     started_at: str | None

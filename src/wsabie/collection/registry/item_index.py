@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from sqlalchemy import bindparam, select
+from typing_extensions import TypedDict
 
 from wsabie.collection.db.cache import FileCache
 from wsabie.collection.db.database import begin_read, iterate_chunks
@@ -268,9 +269,31 @@ def read_index_status(model: Path, n_items: int) -> IndexStatus:
         return IndexStatus("none")
 
 
+_Recall = TypedDict("_Recall", {"recall@10": float})  # the key is no name
+
+
+class IndexFacts(_Recall):
+    """Facts of an approximate index; see `LabelSearchIndex`."""
+
+    kind: str
+    measured_on: str
+    milliseconds: float
+    exact_milliseconds: float
+    effort: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class IndexResult:
+    """Facts of the indices of a model's items, by inner product and by cosine."""
+
+    dot: IndexFacts
+    cosine: IndexFacts
+
+
 def index_items(
     collection: Collection, *, kind: CodesKind = "ivf", recall: float = 0.95, progress: Progress = SILENT
-) -> dict[str, JsonObject]:
+) -> IndexResult:
     """Build the model's indices, by inner product and by cosine, tuned on its items; return their facts.
 
     Raises
@@ -282,24 +305,24 @@ def index_items(
     return _build_indices(folder, load_search_index(folder), kind, recall, progress)
 
 
-def renew_indices(collection: Collection, model: Path, progress: Progress = SILENT) -> dict[str, JsonObject]:
+def renew_indices(collection: Collection, model: Path, progress: Progress = SILENT) -> IndexResult | None:
     """Rebuild the indices of a model if much has changed, or if only earlier models have some."""
     if not any(collection.models.glob("*/item_embeddings/index-*/config.json")):
-        return {}
+        return None
     try:
         search_index = load_search_index(model)
     except InputError:  # it has processed no items
-        return {}
+        return None
     states = [_load_state(model, similarity) for similarity in _SIMILARITIES]
     if all(state is not None and _is_current(state, search_index.embeddings) for state in states):
-        return {}
+        return None
     config = next((state.config for state in states if state is not None), {})
     kind, recall = config.get("kind", "ivf"), float(config.get("target_recall", DEFAULT_RECALL))
     try:
         return _build_indices(model, search_index, kind, recall, progress)
     except InputError as error:
         _log.warning("the index of the items was not made again: %s", error)
-        return {}
+        return None
 
 
 def _is_current(state: ModelState, embeddings: ItemEmbeddings) -> bool:
@@ -336,9 +359,9 @@ def _open(model: Path, embeddings: ItemEmbeddings, exact: ExactIndex) -> ExactIn
 
 def _build_indices(
     model: Path, search_index: SearchIndex, kind: CodesKind, recall: float, progress: Progress
-) -> dict[str, JsonObject]:
+) -> IndexResult:
     embeddings, *exact_indices = search_index
-    item_tensors, reports = {"items": embeddings.items, "hashes": embeddings.hashes}, {}
+    item_tensors, reports = {"items": embeddings.items, "hashes": embeddings.hashes}, JsonObject()
     with progress.stage("indexing", len(_SIMILARITIES), "indices") as bar:
         for similarity, exact in zip(_SIMILARITIES, exact_indices, strict=True):
             index = ApproximateIndex.build(exact, kind=kind, recall=recall)
@@ -346,7 +369,7 @@ def _build_indices(
             save_model_folder(_index_folder(model, similarity), replace(state, tensors=state.tensors | item_tensors))
             reports[similarity] = index.facts()
             bar.advance(1)
-    return reports
+    return IndexResult(**reports)
 
 
 def _index_folder(model: Path, similarity: str) -> Path:

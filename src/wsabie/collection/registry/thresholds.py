@@ -118,8 +118,7 @@ class PrecisionSteps:
 
     def read_precision(self, probabilities: Float64) -> Float64:
         """Return the precision promised from each probability on."""
-        precisions: Float64 = self._precisions[np.searchsorted(self._probabilities, probabilities, side="right") - 1]
-        return precisions
+        return np.asarray(self._precisions[np.searchsorted(self._probabilities, probabilities, side="right") - 1])
 
     def find_probability(self, precision: float) -> float | None:
         """Return the lowest probability whose suggestions have a precision; None if there is none."""

@@ -7,8 +7,9 @@ missing. A copy is a new item. A scan never deletes an item.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from itertools import islice
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 from wsabie.collection.db.database import begin_read, begin_write, iterate_chunks
 from wsabie.collection.db.journal import begin_entry
@@ -17,6 +18,7 @@ from wsabie.collection.scan import move_detection, roots, scan_writer
 from wsabie.collection.scan.file_inspection import SKIPPED, FileInspection, InspectionTask, inspect_files
 from wsabie.collection.scan.move_detection import FileChange, FileRecord, ItemRecord, UnlistedTagState
 from wsabie.core.execution import SerialExecutor
+from wsabie.core.json_conversion import JsonObject
 from wsabie.features.base.sampling import RunOptions, WorkContext
 from wsabie.io.parsers.label_cells import JOINED
 
@@ -28,7 +30,8 @@ MAX_SERIAL_FILES = 256
 _CHUNK_SIZE = 16
 
 
-class UnreachableRoot(NamedTuple):
+@dataclass(frozen=True)
+class UnreachableRoot:
     """A root whose items stay as they are, because it is unreachable or suddenly empty."""
 
     folder: str
@@ -36,7 +39,8 @@ class UnreachableRoot(NamedTuple):
     items: int
 
 
-class ScanResult(NamedTuple):
+@dataclass(frozen=True)
+class ScanResult:
     """Result of a scan; every file is counted once from `new` to `unchanged`.
 
     Attributes
@@ -62,27 +66,26 @@ class ScanResult(NamedTuple):
         Such tags that stay: their file is gone, unreadable or another one, or the picture still contains them.
     """
 
-    new: int = 0
-    moved: int = 0
-    changed: int = 0
-    missing: int = 0
-    reappeared: int = 0
-    unchanged: int = 0
-    unreadable: int = 0
-    added_tags: int = 0
-    modality: str = ""
-    unreachable_roots: tuple[UnreachableRoot, ...] = ()
-    notes: tuple[str, ...] = ()
-    still_unreadable: int = 0
-    withdrawn_tags: int = 0
-    held_tags: int = 0
+    new: int
+    moved: int
+    changed: int
+    missing: int
+    reappeared: int
+    unchanged: int
+    unreadable: int
+    added_tags: int
+    modality: str
+    unreachable_roots: tuple[UnreachableRoot, ...]
+    notes: tuple[str, ...]
+    still_unreadable: int
+    withdrawn_tags: int
+    held_tags: int
 
     @property
     def has_changes(self) -> bool:
         """Return True if the scan changed the database."""
-        return any(
-            (self.new, self.moved, self.changed, self.missing, self.reappeared, self.added_tags, self.withdrawn_tags)
-        )
+        changed_items = self.new, self.moved, self.changed, self.missing, self.reappeared
+        return any((*changed_items, self.added_tags, self.withdrawn_tags))
 
     @property
     def summary(self) -> str:
@@ -257,10 +260,10 @@ class _ScanRun:
             fact = f"each file holds a single tag such as {self.joined_labels[0][:60]!r}, which stays one label"
             notes.append(f"{fact}; if it joins several, write these as separate tags")
         modalities = (contents.options.get("modality") for contents in self.contents.values())
-        counts = {name: n for name, n in self.counts.items() if name in ScanResult._fields}
-        counts["unchanged"] = self.counts["unchanged"] + self.counts["same"] - self.counts["reappeared"]
-        modality = next((name for name in modalities if name is not None), "")
-        return ScanResult(**counts, modality=modality, unreachable_roots=self.unreachable, notes=tuple(notes))
+        facts: JsonObject = {field.name: self.counts[field.name] for field in fields(ScanResult)}
+        facts["unchanged"] += self.counts["same"] - self.counts["reappeared"]
+        facts["modality"] = next((name for name in modalities if name is not None), "")
+        return ScanResult(**facts | {"unreachable_roots": self.unreachable, "notes": tuple(notes)})
 
     def _list_files(self) -> Iterator[FileRecord]:
         """Yield all files of all roots, not inspected yet."""

@@ -3,6 +3,8 @@
 A network whose shapes follow from the shape of its input alone takes the same memory and about the same time for every
 picture, so that one trial is enough. So control flow is refused, every operator must be known, and no size may depend
 on the values of a picture.
+
+The checker of the package onnx asks if a network is valid, not if it ends (`docs/decisions/input-limits.md`).
 """
 
 from collections import defaultdict

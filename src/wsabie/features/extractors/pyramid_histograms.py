@@ -5,12 +5,15 @@ weights: every level has the same mass, so that a model may choose.
 
 Colours are part of the "Ensemble" features of the WSABIE papers; Mesnil et al. 2014, section 6.1, name them after
 Makadia, Pavlovic and Kumar (2008). Histograms of oriented gradients (HOG) are those of Dalal and Triggs (2005), over
-grids for pictures of any size (`skimage.feature.hog` 0.26.0 refuses those under 24 pixels at its defaults).
+grids for pictures of any size.
 
 Textons are typical filter responses (Leung and Malik 1999). The bank holds the derivatives of a Gaussian of first and
 second order at several scales. They steer: a filter of any direction, and the Laplacian, is a sum of them, so that
 their responses say what edges, bars and spots of each scale lie at a pixel, and in which direction. Brightness itself
 is left out. Separable filters on a coarser grid are two products of matrices: F_y I F_x^T.
+
+scikit-image and OpenCV have neither pyramid, palette nor textons, and `hog` of scikit-image refuses pictures under 24
+pixels (`docs/decisions/picture-features.md`).
 """
 
 from dataclasses import dataclass, field
@@ -107,8 +110,7 @@ def assign_colour_bins(pixels: UInt8, bins: int) -> Int64:
     [[0, 5]]
     """
     part = pixels.astype(np.int64) * bins >> 8
-    number: Int64 = (part[..., 0] * bins + part[..., 1]) * bins + part[..., 2]
-    return number
+    return np.asarray((part[..., 0] * bins + part[..., 1]) * bins + part[..., 2])
 
 
 @dataclass(eq=False, repr=False)

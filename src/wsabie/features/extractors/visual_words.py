@@ -10,6 +10,9 @@ product of two descriptors compares distributions; its length is 1 and the colou
 
 Patterns are the uniform ones of Ojala, Pietikainen and Maenpaa (2002), grouped by appearance: flat,
 spot, texture, and edges and corners in four directions. The full set of 59 did no better and costs more.
+
+scikit-image has the patterns of pixels alone, and OpenCV for Python neither these nor a codebook
+(`docs/decisions/picture-features.md`).
 """
 
 from dataclasses import KW_ONLY, dataclass, field
@@ -81,8 +84,7 @@ def build_colour_table() -> UInt8:
     cube = convert_to_lab(np.stack(np.meshgrid(level, level, level, indexing="ij"), axis=-1).reshape(-1, 3))
     palette = convert_to_lab(np.array([list(bytes.fromhex(colour)) for colour in PALETTE], np.float64))
     distances = ((cube[:, None] - palette) ** 2).sum(axis=2)
-    nearest: UInt8 = np.argmin(distances, axis=1).astype(np.uint8)
-    return nearest
+    return np.asarray(np.argmin(distances, axis=1).astype(np.uint8))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

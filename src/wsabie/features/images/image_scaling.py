@@ -135,8 +135,7 @@ def _convert_to_bytes(image: Image.Image, levels: GreyLevels) -> UInt8:
     values = _as_floats(image)
     if levels.darkest != 0:
         values = values - levels.darkest
-    out: UInt8 = np.rint(values * (255 / levels.span)).astype(np.uint8)
-    return out
+    return np.asarray(np.rint(values * (255 / levels.span)).astype(np.uint8))
 
 
 def _iterate_tiles(image: Image.Image, across: int, down: int) -> Iterator[tuple[int, int, Image.Image]]:

@@ -1,6 +1,7 @@
 """Text files of any size: gzip or plain, by line or by block of lines, with explained errors.
 
-Gzip is read by pieces: a small file that expands to a huge one is refused.
+Gzip is read by pieces: a small file that expands to a huge one is refused, which pandas reads into memory
+(`docs/decisions/input-limits.md`).
 """
 
 import codecs

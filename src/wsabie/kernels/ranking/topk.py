@@ -15,6 +15,8 @@ where `error_bound` takes the largest |r| / s and |c| of a block of labels. A sc
 score of its code. The k-th best of the lower ends is a bound that the k best labels reach. A label whose upper end is
 below it by more than the rounding of float32 sums (`slack`) is none of them. The bound rises block by block. Labels
 that reach it in their block are listed, and the list is filtered again when it is full.
+
+NumPy's `argpartition` and faiss leave open the order of equal scores (`docs/decisions/exact-search.md`).
 """
 
 import math
@@ -99,9 +101,9 @@ def _chunk_beyond(row, start, worst):
     return beyond
 
 
-@overload(_chunk_beyond, jit_options=INLINE)
+@overload(_chunk_beyond, jit_options=INLINE)  # `dispatch` tells NamedTuples apart, and not the numbers of arrays
 def _(row, start, worst):
-    if row.dtype == types.float32:  # the compiler itself needs five times as long, or more
+    if row.dtype == types.float32:  # registers hold no others
         return lambda row, start, worst: has_coordinate_beyond(load_point(row[start : start + CHUNK], _WIDTH), worst)
     return _chunk_beyond
 

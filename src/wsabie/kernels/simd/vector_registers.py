@@ -7,9 +7,9 @@ a value here, whose type holds the number of its vectors of `LANES` floats.
 Without the compiler a point is a NumPy array, and the functions run as they are written.
 
 Gain over plain loops compiled alike, at 100 dimensions on a 2-core x86-64 with AVX-512: 1.8 times for a sum of rows,
-1.2 for a product, 1.9 for a step with its norm limit, 3.3 for the test of a chunk, 1.9 for a product with bytes, 4.0
-for the bytes of a point, 1.8 by prefetching from a table of 45 MB, and 1.2 (1.05 with one query) for halves, which
-numba does not know.
+1.2 for a product, 1.9 for a step with its norm limit, 1.9 for a product with bytes, 4.0 for the bytes of a point, 1.8
+by prefetching from a table of 45 MB, and 1.2 (1.05 with one query) for halves, which numba does not know. The test of
+64 scores in the second cache level is 19 times as fast, and the scan of a tile for its best ten 2.8 times.
 """
 
 from functools import reduce

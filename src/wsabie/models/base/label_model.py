@@ -17,9 +17,8 @@ from wsabie.core.validation import check_features, check_positive_integer
 from wsabie.models.base.feature_matrix import FeatureMatrix
 from wsabie.models.base.hyperparameters import check_types
 from wsabie.models.base.label_matrix import Labels, build_signed_label_matrix
-from wsabie.models.loader import SavedModel
 from wsabie.search.vector_neighbours import find_vector_neighbours
-from wsabie.storage.model_folder import ModelState
+from wsabie.storage.model_folder import ModelState, SavedModel
 from wsabie.storage.schema_validation import PositiveCount, check_parameters, read_config
 from wsabie.vocabulary.label_names import Vocabulary, VocabularyEdits
 
@@ -91,8 +90,8 @@ def name_best(vocabulary: Vocabulary, ids: Int64, scores: Float32) -> list[Label
 class LabelModel(FittedModel):
     """Base of models that rank named labels for a row.
 
-    A subclass implements `fit`, `rank`, `scores`, `_dump_tensors` and `_restore_tensors`; `wsabie.models.loader` lists
-    it.
+    A subclass implements `fit`, `rank`, `scores`, `_dump_tensors` and `_restore_tensors`;
+    `wsabie.models.estimator_specs` lists it.
 
     Attributes
     ----------

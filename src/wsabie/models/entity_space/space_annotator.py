@@ -16,9 +16,8 @@ from wsabie.io.alignment import AlignedTable, align_table
 from wsabie.io.records import FeatureTable, Source
 from wsabie.models.base.label_model import LabelScores
 from wsabie.models.entity_space.space import Space
-from wsabie.models.loader import SavedModel
 from wsabie.search.exact_index import find_top_k
-from wsabie.storage.model_folder import ModelState
+from wsabie.storage.model_folder import ModelState, SavedModel
 from wsabie.storage.schema_validation import read_config
 
 

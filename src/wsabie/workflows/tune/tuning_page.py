@@ -2,6 +2,8 @@
 
 Parallel coordinates have an axis per parameter and a line per setting. A better line is darker and thicker, and drawn
 later; stopped trials are dashed. So the drawing is readable in grey, too.
+
+Optuna's own plots need Plotly or Matplotlib (`docs/decisions/optuna-study.md`).
 """
 
 import math
