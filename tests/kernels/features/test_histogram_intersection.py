@@ -1,9 +1,6 @@
 """The ladder of proof for the intersection kernel."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.histogram_intersection import intersect_rows as slow
 
+from uncompiled_runs import run_with_and_without_compiler
 from wsabie.features.nystroem import compute_intersection_kernel, prepare_csr
 
 seeds = st.integers(0, 2**32 - 1)
@@ -81,16 +79,6 @@ Z[:, 0] = 1  # a feature that all landmarks have
 K = compute_intersection_kernel(prepare_csr(sp.csr_matrix(X)), prepare_csr(sp.csr_matrix(Z).T), 4, dtype=np.float64)
 print(json.dumps(K.tolist()))
 """
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "NUMBA_DISABLE_JIT": flag},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for flag in ("0", "1")
-    ]
-    compiled, interpreted = (np.array(json.loads(text)) for text in outputs)
+    compiled, interpreted = (np.array(json.loads(text)) for text in run_with_and_without_compiler(script))
     np.testing.assert_allclose(compiled, interpreted, rtol=1e-12)
     assert (compiled > 0).all()

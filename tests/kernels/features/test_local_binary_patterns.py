@@ -2,9 +2,6 @@
 
 import json
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -13,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tests.reference import local_binary_patterns as local_binary_patterns_reference
 
+from uncompiled_runs import run_with_and_without_compiler
 from wsabie.features.extractors.visual_words import (
     N_COLOURS,
     N_PATTERNS,
@@ -130,15 +128,5 @@ from wsabie.features.extractors.visual_words import BlockConfig, extract_block_d
 pixels = np.random.default_rng(3).integers(0, 256, (13, 17, 3)).astype(np.uint8)
 print(json.dumps(extract_block_descriptors(pixels, BlockConfig(cells=(4, 2))).astype(np.float64).tolist()))
 """
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "NUMBA_DISABLE_JIT": flag},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for flag in ("0", "1")
-    ]
-    compiled, interpreted = (np.array(json.loads(text)) for text in outputs)
+    compiled, interpreted = (np.array(json.loads(text)) for text in run_with_and_without_compiler(script))
     np.testing.assert_allclose(compiled, interpreted, atol=1e-6)

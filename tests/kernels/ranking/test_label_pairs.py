@@ -1,13 +1,10 @@
 """Edges between labels: the slow twin, the same bits wherever a pair stands, and what bounds a score."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from tests.reference.label_pairs import compute_all_edges
 
+from uncompiled_runs import run_with_and_without_compiler
 from wsabie.kernels.ranking.top_pairs import TILE, LabelVectors, allocate_tile, compute_edges
 
 
@@ -57,15 +54,6 @@ print([found.tolist() for found in pairs.top(a, b, 6, couples=[[1, 2], [5, 6]])]
 
 
 def test_compiled_and_uncompiled_agree():
-    answers = {
-        subprocess.run(
-            [sys.executable, "-c", WITHOUT_JIT],
-            env={**os.environ, "NUMBA_DISABLE_JIT": disabled},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for disabled in "01"
-    }
+    answers = set(run_with_and_without_compiler(WITHOUT_JIT))
     assert len(answers) == 1
     assert "[[" in answers.pop()

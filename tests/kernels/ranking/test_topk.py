@@ -1,9 +1,5 @@
 """The top-k scan: hand-worked rows, the slow twin, ties, NaN, tiles and threads."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tests.reference.topk import select_topk
 
+from uncompiled_runs import run_with_and_without_compiler
 from wsabie.core.label_lists import LabelLists
 from wsabie.kernels.ranking.topk import (
     CHUNK,
@@ -152,16 +149,7 @@ for distances in (False, True):
 
 
 def test_the_kernels_say_the_same_without_compilation():
-    compiled, plain = (
-        subprocess.run(
-            [sys.executable, "-c", WITHOUT_JIT],
-            env={**os.environ, "NUMBA_DISABLE_JIT": flag},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for flag in ("0", "1")
-    )
+    compiled, plain = run_with_and_without_compiler(WITHOUT_JIT)
     assert compiled == plain
     assert len(compiled.splitlines()) == 7
 

@@ -1,15 +1,12 @@
 """The sparse-text kernel against its slow twin, and against Python's own number parsing."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.sparse_text_parser import parse_line
 
+from uncompiled_runs import run_with_and_without_compiler
 from wsabie.kernels.text import sparse_text_parser
 from wsabie.kernels.text.sparse_text_parser import RowLimits, allocate_batch, parse_lines
 
@@ -179,15 +176,6 @@ def test_the_same_without_compilation():
         "n = b.used[3]\n"
         "print(end, b.used.tolist(), b.indices[:n].tolist(), b.values[:n].tolist(), b.bad[:2].tolist())"
     )
-    printed = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env=os.environ | {"NUMBA_DISABLE_JIT": off},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for off in "01"
-    ]
+    printed = run_with_and_without_compiler(code)
     assert printed[0] == printed[1]
     assert printed[0].startswith("54 [3, 1, 2, 3, 2, 0] [3, 4, 7]")
