@@ -3,7 +3,8 @@
 Both run the network on all cores: ONNX Runtime on batches of prepared pictures, with a thread a core; the extractor
 from file to row, with a process a core. Segments of both alternate, so that other work on the machine meets both alike,
 and the ratio is the median over rounds. Pictures of 256 x 256 as BMP, whose decoding is nearly free, show what the
-extractor adds to the network. Photos of 12 megapixels show it with decoding, beside 1 / (seconds of decoding a photo on
+extractor adds to the network. `--batches` compares batches in a session of one thread, as a process of the extractor
+has it, and stops. Photos of 12 megapixels show it with decoding, beside 1 / (seconds of decoding a photo on
 all cores + seconds of the network). Memory is the proportional set size of all processes.
 """
 
@@ -48,12 +49,12 @@ def make_pictures(width: int, height: int, form: str) -> list[bytes]:
     return contents
 
 
-def run_network(batch: int) -> Iterator[int]:
+def run_network(batch: int, threads: int = CORES) -> Iterator[int]:
     """Yield 1 for each picture that ONNX Runtime has run the network on, without end."""
     from onnxruntime import InferenceSession, SessionOptions
 
     options = SessionOptions()
-    options.intra_op_num_threads = CORES
+    options.intra_op_num_threads = threads
     session = InferenceSession(find_network(), options, providers=["CPUExecutionProvider"])
     pictures = np.random.default_rng(0).normal(size=(batch, 3, SIDE, SIDE)).astype(np.float32)
     while True:
@@ -150,11 +151,19 @@ def measure_memory(files: list[Any], n_photos: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=BATCH, help="pictures that ONNX Runtime alone takes at once")
+    parser.add_argument("--batches", type=int, nargs="+", help="sizes to compare in a session of one thread")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=4, help="of a segment")
     parser.add_argument("--photos", type=int, default=1000, help="of 12 megapixels, whose memory is measured")
     options = parser.parse_args()
     print(describe_machine(), flush=True)
+    if options.batches:
+        streams = {f"batches of {batch}": run_network(batch, 1) for batch in options.batches}
+        rounds = measure_rounds(streams, options.rounds, options.seconds)
+        for name in streams:
+            rates = sorted(rates[name] for rates in rounds)
+            print(f"{name}: {statistics.median(rates):.0f} photos/s ({rates[0]:.0f} to {rates[-1]:.0f})")
+        return
     small = make_pictures(256, 256, "BMP")
     streams = {"ONNX Runtime": run_network(options.batch), "extractor": extract_rows(small)}
     rounds = measure_rounds(streams, options.rounds, options.seconds)

@@ -68,6 +68,10 @@ async function training(page) {
   await eventually(async () => (await get("/models")).models.find((m) => m.in_use).id === 1, "the first model in use again");
   await page.getByRole("button", { name: "Use model 2" }).click();
   await eventually(async () => (await get("/models")).models.find((m) => m.in_use).id === 2, "the second model in use");
+  const prepare = page.getByRole("button", { name: "Prepare free words" });
+  await prepare.click();
+  await page.getByText(/^Suggesting(: done| failed: .*pip install)/).waitFor({ timeout: 120_000 }); // the extra `words` is needed
+  if ((await get("/models")).models.some((m) => m.method === "zero-shot")) await prepare.waitFor({ state: "detached" });
   await page.goto("/training?compare=1,9&model=9");
   await page.getByText("There is no model 9 here. Choose two of the models above.").waitFor();
   await page.getByText("There is no model 9 here.", { exact: true }).waitFor();

@@ -59,7 +59,7 @@ def option(
 
     With the `kinds` of a command, the help names those first that take the option, as in "tidy, fill: ...".
     """
-    info = typer.Option(..., *filter(None, [flag]), help=text, **settings)
+    info = typer.Option(..., *(flag or "").split(), help=text, **settings)
     scope = only_for(kinds, *text.partition(":")[0].split(", ")) if kinds else scope
     return field(default=default, metadata={"info": info, "scope": scope})
 

@@ -255,12 +255,7 @@ class HierarchyOptions(Options, panel="Labels"):
         return None
 
 
-_EXTRACTOR_PARAMETERS = {
-    "components": "n_components",
-    "landmarks": "n_landmarks",
-    "sample_rate": "rate",
-    "onnx_output": "output",
-}
+_EXTRACTOR_PARAMETERS = {"components": "n_components", "landmarks": "n_landmarks", "sample_rate": "rate"}
 """Parameters of feature extractors by option, where the names differ."""
 
 
@@ -286,8 +281,8 @@ class NetworkOptions(Options, panel="Features of pictures, sounds and documents"
     normalise: Literal["imagenet", "clip", "symmetric", "unit", "bytes", "lite"] | None = option(
         "Values that an ONNX model was trained with (default: imagenet; of an encoder by name, its own)."
     )
-    onnx_output: str | None = option(
-        "Output of an ONNX model (default: its first; of an encoder by name, its own).", metavar="NAME"
+    output: str | None = option(
+        "Output of a network (default: its first, or the encoder's).", flag="--onnx-output --output", metavar="NAME"
     )
 
 

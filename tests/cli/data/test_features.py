@@ -168,7 +168,8 @@ def test_collection_distinguishes_networks_and_their_options(
         fingerprint: str = result.json["facts"]["extractor"]
         return fingerprint
 
-    first, second = train("--features", f"onnx:{network}"), train("--features", f"onnx:{other}")
+    first = train("--features", f"onnx:{network}", "--output", "out")
+    second = train("--features", f"onnx:{other}")
     third = train("--features", f"onnx:{other}", "--normalise", "unit", "--onnx-output", "out", "--crop", 0.5)
     assert len({first, second, third}) == 3
     assert train("--from-scratch") == third

@@ -66,6 +66,8 @@ def test_photos_get_the_labels_that_annotate_gives(cli: Cli, tmp_path: Path) -> 
     result = cli("export", model, tmp_path / "m.onnx", "--as", "onnx", "--with-encoder", "-k", 3, "--json")
     assert result.code == 0, result.err
     assert not result.json["extractor_left_out"]
+    shown = cli("export", model, tmp_path / "again.onnx", "--as", "onnx", "--with-encoder")
+    assert "labels, pictures as input, " in shown.out
     pictures = sorted(photos.rglob("*.jpg"))[::9]
     facts, ids, scores = rank_pictures(tmp_path / "m.onnx", pictures)
     assert (facts["license"], facts["rows"]) == ("Apache-2.0", "pictures")

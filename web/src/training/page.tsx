@@ -75,7 +75,8 @@ function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readon
   const [epochs, setEpochs] = useState("");
   const [allowsWorse, setAllowsWorse] = useState(false);
   const [features, setFeatures] = useState("");
-  const lastJob = jobs.find((job) => job.kind === "train");
+  const lastJob = jobs.find((job) => job.kind === "train" || job.options.free_words);
+  const canPrepareWords = models.models.length > 0 && models.models.every((model) => model.method !== "zero-shot");
   const isBusy = jobs.some(isActive);
   const isUpToDate = forecast.method === "nothing" && !isFull && features === "";
   const epochCount = epochs === "" ? null : Number(epochs);
@@ -147,6 +148,16 @@ function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readon
           : forecast.method === "corrections" && "The model in use goes on with what changed, new labels included. "}
         A model that does worse on the pictures held out, by more than chance, or has other features, is kept but not used until you press Use.
       </p>
+      {canPrepareWords && (
+        <div className="job-buttons">
+          <div>
+            <button type="button" disabled={isBusy || !canWrite} onClick={() => void startJob("apply", { free_words: true })}>
+              Prepare free words
+            </button>
+            <small>Let searches find pictures by words that are not labels</small>
+          </div>
+        </div>
+      )}
       {lastJob && (
         <ul className="jobs" aria-live="polite">
           <JobLine job={lastJob} />

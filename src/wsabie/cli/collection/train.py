@@ -34,7 +34,7 @@ def train(options: CollectionTrainOptions) -> Report:
         from wsabie.collection.learning.training import train_collection_model
 
         values = options.pick("full", "features", "dim", "epochs", "even_if_worse", "person_weight", "threads", "seed")
-        extraction = {"crop": options.crop, "normalise": options.normalise, "output": options.onnx_output}
+        extraction = options.pick("crop", "normalise", "output")
         values["feature_options"] = {name: value for name, value in extraction.items() if value is not None}
         result = train_collection_model(collection, by=options.resolve_author(), **values, **options.resources())
     yield result._asdict()

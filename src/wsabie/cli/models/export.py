@@ -58,6 +58,7 @@ def export(options: ExportOptions) -> Report:
     labels, features = annotator.model.facts()["labels"], annotator.model.n_features_in_
     counts = {"labels": labels, "features": features, "extractor_left_out": is_left_out}
     yield {"model": model, "out": target, "as": format_name, **counts, "files": sizes}
-    contents = f"{format_count(labels, 'label')}, {format_count(features, 'feature')}"
-    summary = f"{contents}, {format_bytes(sum(sizes.values()))} in {format_count(len(files), 'file')}"
-    out.print(escape_line(f"{target}: {export_formats.FORMATS[format_name].summary}, {summary}"))
+    inputs = "pictures as input" if options.with_encoder else format_count(features, "feature")
+    size = f"{format_bytes(sum(sizes.values()))} in {format_count(len(files), 'file')}"
+    contents = f"{export_formats.FORMATS[format_name].summary}, {format_count(labels, 'label')}, {inputs}, {size}"
+    out.print(escape_line(f"{target}: {contents}"))

@@ -21,7 +21,7 @@ from wsabie.collection.folder.collection import Collection
 from wsabie.collection.labels import label_store
 from wsabie.collection.learning.feature_store import open_feature_store
 from wsabie.collection.registry import model_registry
-from wsabie.collection.registry.item_index import ItemNeighbour, find_nearest_items
+from wsabie.collection.registry.item_index import ItemNeighbour, find_nearest_items, load_search_index
 from wsabie.collection.scan.roots import read_modality
 from wsabie.core.arrays import Float32, Int64
 from wsabie.core.errors import InputError
@@ -43,8 +43,6 @@ SLOPE, OFFSET = 14.0, -10.5
 """Sigmoid of a cosine's probability, fitted on photos of 200 kinds of objects; none of the collection's own."""
 NEAR = -4.9
 """Lowest logit of an item that a free text finds: a cosine of .4 in `ConseEncoder`."""
-MAX_UNWANTED = 1000
-"""Maximum number of items that a word which is not a label leaves out."""
 MIN_DECISIONS = 20
 """Decisions from which on the probabilities follow the collection's own; again when they have doubled."""
 
@@ -82,7 +80,8 @@ def renew_model(collection: Collection, *, by: str, free_words: bool = False) ->
 
     It is renewed for other names, and to calibrate it by decisions. Nothing happens where a trained model exists,
     labels or an encoder of words are missing, or items are not pictures. With `free_words` a collection that has no
-    zero-shot model gets one beside the trained one, for searches. The caller holds the lock.
+    zero-shot model gets one beside the trained one, for searches, or raises InputError without an encoder. The caller
+    holds the lock.
     """
     records = model_registry.list_models(collection)
     current = find_model(collection)
@@ -90,6 +89,8 @@ def renew_model(collection: Collection, *, by: str, free_words: bool = False) ->
     is_possible = read_modality(collection) in (None, PICTURES.name)
     is_first = not any(record.method != model_registry.ZERO_SHOT for record in records)
     is_for_search = free_words and current is None
+    if is_for_search and encoder is None:
+        SentenceEncoder()  # raises what to install
     if not is_possible or not (is_first or is_for_search) or encoder is None or not _is_text_encoder_installed(encoder):
         return
     with begin_read(collection.engine) as connection:
@@ -192,34 +193,37 @@ def find_model(collection: Collection) -> model_registry.LoadedModel | None:
 
 def find_items_by_text(collection: Collection, text: str, k: int, exclude: Iterable[int] = ()) -> list[ItemNeighbour]:
     """Return the items nearest to a text, best first; none without a zero-shot model or its encoder."""
-    return next(iter(_find_by_texts(collection, [text], k, exclude)), [])
+    try:
+        model_id, vectors, lowest = _encode_texts(collection, [text])
+        (neighbours,) = find_nearest_items(collection, list(vectors), k, exclude=exclude, model=model_id)
+    except InputError:
+        return []
+    return [near for near in neighbours if near.score >= lowest]
 
 
 def find_unwanted_items(collection: Collection, text: str, unwanted: Sequence[str]) -> list[int] | None:
-    """Return the items nearer to an unwanted text than to another; None if none can be found."""
-    results = _find_by_texts(collection, [text, *unwanted], MAX_UNWANTED)
-    if not results:
+    """Return all items nearer to an unwanted text than to another; None if none can be found."""
+    try:
+        model_id, vectors, lowest = _encode_texts(collection, [text, *unwanted])
+        embeddings = load_search_index(model_registry.find_model_folder(collection, model_id)[0]).embeddings
+    except InputError:
         return None
-    nearest, *rivals = results
-    scores = dict(nearest)
-    return [item for neighbours in rivals for item, score in neighbours if score > scores.get(item, -1.0)]
+    products = embeddings.vectors @ vectors.T
+    nearest = products[:, 1:].max(axis=1)
+    is_near = nearest >= lowest * np.linalg.norm(embeddings.vectors, axis=1)
+    return list(map(int, embeddings.items[is_near & (nearest > products[:, 0])]))
 
 
-def _find_by_texts(
-    collection: Collection, texts: Sequence[str], k: int, exclude: Iterable[int] = ()
-) -> list[list[ItemNeighbour]]:
-    """Return the items near to each text, best first; empty without a zero-shot model or its encoder."""
+def _encode_texts(collection: Collection, texts: list[str]) -> tuple[int, Float32, float]:
+    """Return the id of the zero-shot model, points of texts, and the lowest cosine of an item near one.
+
+    Raises InputError if there is no such model, or its files or the encoder are gone.
+    """
     record = _find_record(collection)
     if record is None:
-        return []
-    model_id, encoder = record
-    slope, offset = _get_sigmoid(encoder)
-    try:
-        vectors = list(_open_text_encoder(encoder).encode(list(texts)))
-        results = find_nearest_items(collection, vectors, k, exclude=exclude, model=model_id)
-    except InputError:  # its files or the encoder are gone, or it has processed no items
-        return []
-    return [[near for near in neighbours if slope * near.score + offset >= NEAR] for neighbours in results]
+        raise InputError("no model places items among words; run: `collection.apply()`")
+    slope, offset = _get_sigmoid(record[1])
+    return record[0], _open_text_encoder(record[1]).encode(texts), (NEAR - offset) / slope
 
 
 def _find_record(collection: Collection) -> tuple[int, str] | None:
