@@ -51,6 +51,7 @@ _ROUTING_DETAILS = {
 }
 _STEP = re.compile(r"; [^;]*`([a-z_.]+)\([^`]*\)`[^;]*")
 _PAGE_HINTS = {
+    "free_words": "; press Prepare free words on the page Training",
     "collection.apply": "; press Suggest on the page Status",
     "collection.models": "; choose or train one on the page Training",
     "collection.scan": "; press Scan on the page Status",
@@ -121,12 +122,14 @@ def name_pages(message: str) -> str:
     --------
     >>> name_pages("the file changed; run: `collection.scan('photos')`")
     'the file changed; press Scan on the page Status'
+    >>> name_pages("there is no label 'x'; run: `collection.apply('photos', free_words=True)`")
+    "there is no label 'x'; press Prepare free words on the page Training"
     >>> name_pages("there is no model 7; `collection.models('photos')` lists them")
     'there is no model 7; choose or train one on the page Training'
     >>> name_pages("there is no item 7; `collection.status()` counts them")
     'there is no item 7'
     """
-    return _STEP.sub(lambda step: _PAGE_HINTS.get(step[1], ""), message)
+    return _STEP.sub(lambda step: _PAGE_HINTS.get("free_words" if "free_words" in step[0] else step[1], ""), message)
 
 
 async def _answer_problem(_: Request, error: Any) -> Any:

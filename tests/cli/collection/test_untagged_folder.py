@@ -169,7 +169,9 @@ def test_free_words_can_be_prepared_where_tags_came_first(cli: Cli, init: Cli, t
     init(photos)
     train = ("--features", "colour", "--dim", 4, "--epochs", 1, "--threads", 1)
     assert cli("collection", "train", photos, *train).code == 0
-    assert cli("collection", "search", photos, "zzzqqq").code == 1
+    failed = cli("collection", "search", photos, "zzzqqq")
+    assert failed.code == 1
+    assert f"; to search in free words, run: wsabie collection apply {photos} --free-words" in failed.err
     applied = cli("collection", "apply", photos, "--free-words", "--threads", 1, "--json").json
     assert (applied["model"], applied["is_zero_shot"]) == (1, False)
     listed = cli("collection", "models", photos, "--json").json["models"]

@@ -12,12 +12,13 @@ import numpy as np
 from sqlalchemy import BindParameter, Connection, SelectBase, and_, bindparam, func, select, union
 
 from wsabie.collection.db.database import begin_read, begin_snapshot
+from wsabie.collection.db.errors import format_step
 from wsabie.collection.db.tables import Query, annotations, items, labels
 from wsabie.collection.folder.collection import Collection
 from wsabie.collection.items.filters import ALL, ItemFilter
 from wsabie.collection.items.item_pages import select_others
 from wsabie.collection.labels import label_store
-from wsabie.collection.learning.zero_shot import find_items_by_text, find_unwanted_items
+from wsabie.collection.learning.zero_shot import find_items_by_text, find_model, find_unwanted_items
 from wsabie.collection.registry.item_index import ItemNeighbour, find_nearest_items, find_similar_items
 from wsabie.collection.registry.model_registry import LoadedModel, find_usable_model, load_model_in_use
 from wsabie.collection.search.query_parsing import LabelKnowledge, ParsedQuery, QueryTerm, parse_query, read_names
@@ -173,7 +174,9 @@ def search_items(
         if query.unknown:
             message = format_unknown_label(query.unknown[0], list(names.values()))
             if not groups and criteria == ALL:
-                raise UnknownLabelError(message)
+                step = format_step("apply", collection.folder, free_words=True)
+                hint = f"; to search in free words, run: {step}" if find_model(collection) is None else ""
+                raise UnknownLabelError(message + hint)
             query.notes.append(f"'{query.text}' is not a label" if " " in query.text else message)
         shown_items |= {hit.item for group in free_groups for hit in group.hits}
         n_newest, n_first = len(shown_items) + (RELATED + 1) * half, len(groups)
