@@ -180,7 +180,7 @@ def report_bursts(n_bursts: int) -> None:
     """Report the number of bursts that a hold-out kept together, if there are any."""
     if n_bursts:
         bursts = format_count(n_bursts, "burst")
-        print_note(f"{bursts} of near-copies, or of pictures of one moment, kept on one side of the hold-out")
+        print_note(f"{bursts} of near-copies, or of pictures of one moment: each is held out as a whole or not at all")
 
 
 def is_training_data(source: "Source", facts: JsonObject) -> bool:

@@ -46,7 +46,7 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="Pictures, sounds or documents in a folder, shards, Parquet, JSON lines or a TSV with a column text, "
+        help="Pictures, sounds or documents in a folder, shards, Parquet, CSV, TSV or JSON lines with a column text, "
         "svmlight/XC, Mulan ARFF, fastText text, pairs in a TSV, or a published collection; FILE.toml declares kinds "
         "of entities and relations between them.",
     ),

@@ -231,10 +231,9 @@ def summarise_source(source: Source, data_format: str) -> str:
 
 
 def _name_unit(source: Source) -> str:
-    if isinstance(source, FeatureTable):
-        return "rows"
     is_of_regions = isinstance(source, ItemList) and any(isinstance(item.content, RegionCrop) for item in source.items)
-    return "regions" if is_of_regions else source.modality
+    units = "rows" if isinstance(source, FeatureTable) else "regions" if is_of_regions else source.modality
+    return units[:-1] if len(source) == 1 else units
 
 
 def _count_label_names(source: Source) -> Counter[str]:

@@ -415,6 +415,8 @@ def detect_format(path: Path, *, plain_text: bool = False, modality: ModalityNam
         _refuse_unread(head, modality)
         is_plain_text = not _MARKUP_OR_BINARY.search(head.content)
         if modality == "documents" and is_plain_text and not (ratings and ratings[0].kind in _OF_DOCUMENTS):
+            if head.columns and path.suffix.lower() in (".csv", ".tsv"):
+                raise _make_unknown_error(path, head)
             return "file"
         if not ratings and plain_text and is_plain_text:
             return "fasttext"
@@ -458,8 +460,7 @@ def _make_unknown_error(path: Path, head: DataHead) -> InputError:
     if head.columns:
         return InputError(
             f"{path} has the columns {text_tables.format_column_names(head.columns)} and none called text; "
-            "rename the column of documents to text (or that of file names to file_name) and the column of labels to "
-            "labels, or give features as Parquet or svmlight text"
+            "rename the column of texts to text (that of file names to file_name), and that of labels to labels"
         )
     if name := find_media_name(head.lines[0]):
         fact = f"{path} names files such as {name!r} and not its columns"

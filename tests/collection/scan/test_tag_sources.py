@@ -103,7 +103,7 @@ def write_trips(folder: Path, with_keywords: int) -> None:
 
 @pytest.mark.parametrize(
     ("with_keywords", "choice", "message"),
-    [(3, "xmp", "15% of the pictures .* these are the tags"), (1, "folders", "5% .* sub-folders are the tags")],
+    [(3, "xmp", "15% of the inspected pictures .* these are the tags"), (1, "folders", "5% .* sub-folders are the tags")],
 )
 def test_keywords_take_precedence_over_folders(
     collection: Collection, with_keywords: int, choice: str, message: str
@@ -127,7 +127,7 @@ def test_job_result_holds_the_notes_of_a_scan(collection: Collection, tmp_path: 
     queue.run_next_job(collection.folder)
     job_result = queue.read_job(collection, job.id).result
     assert job_result is not None
-    assert re.search("15% of the pictures .* these are the tags", *job_result["notes"])
+    assert re.search("15% of the inspected pictures .* these are the tags", *job_result["notes"])
     assert [(away_folder["folder"], away_folder["items"]) for away_folder in job_result["unreachable_roots"]] == [
         (str(missing_folder), 0)
     ]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import logging
 import tracemalloc
 
 import pyarrow as pa
@@ -99,8 +100,7 @@ def test_unknown_columns_error_names_the_expected_ones(tmp_path, name, content):
         open_source(write_file(tmp_path / name, content))
     assert str(refused.value) == (
         f"{tmp_path / name} has the columns 'body', 'id', 'topic' and none called text; rename the column of "
-        "documents to text (or that of file names to file_name) and the column of labels to labels, or give "
-        "features as Parquet or svmlight text"
+        "texts to text (that of file names to file_name), and that of labels to labels"
     )
 
 
@@ -152,7 +152,7 @@ def test_bad_lines_are_counted_and_listed(tmp_path, monkeypatch):
     assert reasons == {
         "2": "malformed JSON", "3": "document without text", "4": "document without text", "5": "document without text",
         "6": "not UTF-8", "7": too_long, "8": too_long, "9": "line that is not a JSON object", "10": "duplicate id",
-        "11": "not UTF-8", "12": "cell that is not a single value", "13": "malformed JSON",
+        "11": "not UTF-8, convert the file", "12": "cell that is not a single value", "13": "malformed JSON",
     }  # fmt: skip
     assert len(rejects) == len(reasons)
     with pytest.raises(InputError, match=r"a\.jsonl:2: malformed JSON"):
@@ -165,7 +165,7 @@ def test_bad_table_rows_are_listed(tmp_path):
     source = open_source(write_file(tmp_path / "a.tsv", table), rejects=rejects)
     assert list_documents(source) == [("a", "good", ()), ("e", '"a quote is a letter', ())]
     assert [(where.rpartition(":")[2], reason) for where, reason, _ in rejects.listed] == [
-        ("3", "wrong number of cells"), ("4", "not UTF-8"), ("5", "wrong number of cells"), ("6", "duplicate id"),
+        ("3", "wrong number of cells"), ("4", "not UTF-8, convert the file"), ("5", "wrong number of cells"), ("6", "duplicate id"),
     ]  # fmt: skip
     long = "x" * 200_000  # more than Python's limit on the cells of CSV
     source = open_source(write_file(tmp_path / "a.csv", f'id,text\n1,"two\nlines, {long}"\n2,next\n'))
@@ -310,8 +310,23 @@ def test_tables_of_common_programs_are_read(tmp_path, content):
     assert not rejects.listed
 
 
+def test_a_title_column_is_reported_as_unread(tmp_path, caplog):
+    with caplog.at_level(logging.INFO, logger="wsabie"):
+        open_source(write_file(tmp_path / "a.csv", "Title,text,labels\nWaves,salt,sea\n"))
+        open_source(write_file(tmp_path / "a.csv", "title,text\nsea,salt\n"), label_column="title")
+    (record,) = caplog.records
+    assert record.getMessage().endswith("a.csv: the column 'Title' is not read; to use it, put each title before its text")
+
+
+@pytest.mark.parametrize("name", ["new.csv", "new.tsv"])
+def test_a_table_without_a_column_of_texts_is_not_one_document(tmp_path, name):
+    table = write_file(tmp_path / name, "id,abstract\n1,waves\n2,dunes\n")
+    with pytest.raises(InputError, match="none called text"):
+        open_source(table, labels_from="none", modality="documents")
+
+
 def test_other_encoding_is_reported(tmp_path):
-    with pytest.raises(InputError, match=r"for not UTF-8 \(convert the file, for instance with iconv\)"):
+    with pytest.raises(InputError, match=r"for not UTF-8, convert the file \(for instance with iconv\)"):
         open_source(write_file(tmp_path / "a.csv", "text,labels\ncafé,sea\n".encode("latin-1")))
 
 

@@ -56,7 +56,7 @@ export function FilterPanel({ params, facts, isSearch, onClose }: FilterPanelPro
       {facts && facts.thresholds && facts.thresholds.length > 0 && (
         <div className="field">
           <ChoiceFilter name="No tag fits" param="unfit" value={read("unfit")} choices={listPrecisions(facts.thresholds)} />
-          <small>Untagged, and no suggestion is right this often.</small>
+          <small>No tags, and no suggestion that is right this often.</small>
         </div>
       )}
       <label className="field">

@@ -155,8 +155,8 @@ function ComparisonPrompt({ canWrite }: { canWrite: boolean }): ReactNode {
   return (
     <EmptyState title="Which labels could be one?">
       <p>
-        Nobody has compared the labels yet: their spelling, the model’s space, the company they keep. Pairs that look
-        alike are then proposed here, and merged or kept apart by you.
+        wsabie compares how labels are spelled, what they mean to the model, and which come together. You then merge
+        similar ones, or keep them apart.
       </p>
       <CompareButton name="Compare labels" className="primary" canWrite={canWrite} />
     </EmptyState>

@@ -47,7 +47,7 @@ describe("what an index has to say", () => {
 describe("from which probability on suggestions are right", () => {
   it("is a sentence, also where none is", () => {
     expect(describeThresholds([0.8, 0.9, 0.95].map((precision) => ({ precision, probability: precision < 0.95 ? precision - 0.6 : null })))).toBe(
-      "80 % of the suggestions with a probability of 20 % or more are right; 90 % from 30 % on. No probability makes 95 % of them right yet; more tags help.",
+      "80 % of the suggestions with a probability of 20 % or more are right; 90 % from 30 % on. More tags are needed before 95 % of suggestions are right.",
     );
     expect(describeThresholds([])).toBe("");
   });

@@ -40,7 +40,7 @@ export function describeThresholds(thresholds: readonly { precision: number; pro
   const [lowest, ...higher] = reached.map((t) => ({ right: formatPercent(t.precision), from: formatPercent(t.probability ?? 0) }));
   const higherText = higher.map(({ right, from: limit }) => `; ${right} from ${limit} on`).join("");
   const reachedText = lowest ? `${lowest.right} of the suggestions with a probability of ${lowest.from} or more are right${higherText}.` : "";
-  const neverText = never.length ? `No probability makes ${never.join(" or ")} of them right yet; more tags help.` : "";
+  const neverText = never.length ? `More tags are needed before ${never.join(" or ")} of suggestions are right.` : "";
   return [reachedText, neverText].filter(Boolean).join(" ");
 }
 

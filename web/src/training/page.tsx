@@ -94,7 +94,11 @@ function LearnCard({ models, jobs, canWrite }: { models: ModelList; jobs: readon
     <section className="card" aria-label="Learn">
       <h2>Learn</h2>
       <p>
-        <strong>{formatCount(forecast.decisions, "decision")}</strong> {forecast.decisions === 1 ? "is" : "are"} not learned yet.{" "}
+        {forecast.decisions > 0 && (
+          <>
+            <strong>{formatCount(forecast.decisions, "decision")}</strong> {forecast.decisions === 1 ? "is" : "are"} not learned yet.{" "}
+          </>
+        )}
         <span className="quiet">{formatReason(forecast.reason)}</span>
       </p>
       <form

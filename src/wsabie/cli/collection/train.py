@@ -55,7 +55,7 @@ def _show_training(result: "TrainingResult", folder: Path) -> None:
     reports.note_skipped_files(result.unreadable, result.changed, folder)
     if facts["repeats"]:
         pictures = format_count(facts["repeats"], "picture")
-        print_note(f"{pictures} repeat earlier ones; each burst is held out and judged as one")
+        print_note(f"{pictures} repeat earlier ones; pictures that repeat each other are held out together")
     if facts["skipped_regions"]:
         print_note(f"{format_count(facts['skipped_regions'], 'tag')} of regions left out of the training")
     if result.inference is not None:

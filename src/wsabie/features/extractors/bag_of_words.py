@@ -275,7 +275,7 @@ class BagOfWords(WordExtractor):
         require(n_read > 0, format_nothing_readable(source, context.rejects))
         words, _ = counter.most_frequent(self._count_columns(), min_count=self.min_count)
         problem = f"no word is found {self.min_count} times in the documents of {source.path}"
-        require(len(words) > 0, f"{problem}; give more documents, or a lower `min_count`")
+        require(len(words) > 0, f"{problem}; give more documents, or extract features with a lower `min_count`")
         self.words_, self.missed_ = words, counter.missed
 
     def _iterate_texts(self, source: ItemSource, context: WorkContext) -> Iterator[bytearray]:

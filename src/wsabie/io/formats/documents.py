@@ -215,6 +215,8 @@ def _find_labels(path: Path, rows: TextRows, label_column: str | None) -> LabelC
         choices |= {name for name, cell in row.cells.items() if isinstance(cell, dict) and "choices" in cell}
         for reader in readers.values():
             reader.add(reader.get_cell(row.cells))
+    if (title := find_column(columns, ("title",))) and title != label_column:
+        log.info("%s: the column %r is not read; to use it, put each title before its text", format_path(path), title)
     column = next((name for name in readers if name in columns), None) or (
         next(iter(choices)) if len(choices) == 1 else find_choices(columns)
     )
@@ -267,7 +269,7 @@ def encode_text(text: object) -> bytes:
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
-        raise RowError("not UTF-8", "convert the file, for instance with iconv") from error
+        raise RowError("not UTF-8, convert the file", "for instance with iconv") from error
     if len(content) > MAX_DOCUMENT_BYTES:
         raise RowError(_TOO_LONG, f"{len(content):,} bytes")
     return content

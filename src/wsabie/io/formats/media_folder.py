@@ -134,7 +134,7 @@ def choose_label_source(folder: Path, files: Collection[str], modality: Modality
         return modality.label_source, ""
     if modality.label_source != "xmp" or not (share := _measure_keyword_share(folder, list(files))):
         return "folders", ""
-    statement = f"of {folder} {share:.0%} of the pictures that were asked have keywords"
+    statement = f"in {folder} {share:.0%} of the inspected pictures have keywords"
     if share >= MIN_KEYWORD_SHARE:
         note = f"{statement}: these are the tags, not the names of sub-folders (`tags='folders'` takes those)"
         return modality.label_source, note

@@ -74,7 +74,7 @@ def read_pairs(path: Path, *, rejects: Rejects) -> FeatureTable | ItemList:
     if not labels.check(path).find_sentence() and (text := texts.find_sentence()):
         log.warning(
             "the ids of %s are sentences such as %r, and each gets a vector of its own; if they are documents, "
-            "head the columns with text and label",
+            "begin the file with a line text, tab, labels",
             format_path(path),
             text[:60],
         )

@@ -201,10 +201,8 @@ class LabelCellReader:
             example = repr(parts[0][:60])
             return f"labels of the column {column} such as {example} end in numbers; if these are scores, remove them"
         if fragments := self._find_fragments():
-            return (
-                f"the column {column} is split at {self.separator!r}, and labels such as {fragments[:3]!r} only come "
-                "together; if they are parts of names, call it label"
-            )
+            names = " and ".join(map(repr, fragments[:3]))
+            return f"the column {column} is split at {self.separator!r}; if {names} are one name, call the column label"
         if 1 < self._n_lists == len(self._joined_texts):
             return (
                 f"each list of {self.name!r} in {path} holds a single text such as {self._joined_texts[0][:60]!r}, "
