@@ -103,7 +103,7 @@ def write_trips(folder: Path, with_keywords: int) -> None:
 
 @pytest.mark.parametrize(
     ("with_keywords", "choice", "message"),
-    [(3, "xmp", "15% of the inspected pictures .* these are the tags"), (1, "folders", "5% .* sub-folders are the tags")],
+    [(3, "xmp", "15% of the inspected .* these are the tags"), (1, "folders", "5% .* sub-folders are the tags")],
 )
 def test_keywords_take_precedence_over_folders(
     collection: Collection, with_keywords: int, choice: str, message: str

@@ -165,7 +165,8 @@ def test_bad_table_rows_are_listed(tmp_path):
     source = open_source(write_file(tmp_path / "a.tsv", table), rejects=rejects)
     assert list_documents(source) == [("a", "good", ()), ("e", '"a quote is a letter', ())]
     assert [(where.rpartition(":")[2], reason) for where, reason, _ in rejects.listed] == [
-        ("3", "wrong number of cells"), ("4", "not UTF-8, convert the file"), ("5", "wrong number of cells"), ("6", "duplicate id"),
+        ("3", "wrong number of cells"), ("4", "not UTF-8, convert the file"), ("5", "wrong number of cells"),
+        ("6", "duplicate id"),
     ]  # fmt: skip
     long = "x" * 200_000  # more than Python's limit on the cells of CSV
     source = open_source(write_file(tmp_path / "a.csv", f'id,text\n1,"two\nlines, {long}"\n2,next\n'))
@@ -315,7 +316,7 @@ def test_a_title_column_is_reported_as_unread(tmp_path, caplog):
         open_source(write_file(tmp_path / "a.csv", "Title,text,labels\nWaves,salt,sea\n"))
         open_source(write_file(tmp_path / "a.csv", "title,text\nsea,salt\n"), label_column="title")
     (record,) = caplog.records
-    assert record.getMessage().endswith("a.csv: the column 'Title' is not read; to use it, put each title before its text")
+    assert "a.csv: the column 'Title' is not read; to use it, put each title before" in record.getMessage()
 
 
 @pytest.mark.parametrize("name", ["new.csv", "new.tsv"])
