@@ -11,7 +11,7 @@ import argparse
 import gzip
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -226,13 +226,15 @@ def _summarize(figures: dict[str, Any], notes: dict[str, Any]) -> dict[str, Any]
     return summary | {"model_mb": notes["model_bytes"] / 1e6, "notes": notes}
 
 
-def measure_set(name: str, study: Study, trials: int, seeds: int) -> dict[str, Any]:
-    """Train and evaluate all systems; schema 2."""
+def measure_set(
+    name: str, study: Study, trials: int, seeds: int, names: Sequence[str] = tuple(SYSTEMS)
+) -> dict[str, Any]:
+    """Train and evaluate systems; schema 2."""
     figures: dict[str, dict[str, Float64]] = {}
     systems: dict[str, dict[str, Any]] = {}
     train, test = (0, study.n_train), (study.n_train, study.n)
     for system, facts in SYSTEMS.items():
-        if not facts.is_for(study.Y.shape[1]):
+        if system not in names or not facts.is_for(study.Y.shape[1]):
             continue
         environments.ensure(facts.environment)
         settings = {f"{facts.start.get('estimator', system)}, {facts.title}": (0, facts.start)}
@@ -260,7 +262,7 @@ def measure_set(name: str, study: Study, trials: int, seeds: int) -> dict[str, A
                 **{key: float(np.median([cost[key] for cost in costs])) for key in COSTS},
             }
             print(title, {key: round(value, 4) for key, value in systems[title]["metrics"].items()}, flush=True)
-    for ours in OURS:
+    for ours in [title for title in OURS if title in systems]:
         for title in systems.keys() - {ours}:
             systems[title][f"{ours} minus it"] = {
                 metric: paired_bootstrap(figures[ours][metric], figures[title][metric])._asdict() for metric in METRICS
@@ -320,12 +322,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--trials", type=int, default=20, help="settings tried per system (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=5, help="trainings of a chosen setting (default: %(default)s)")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), help="(default: all)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder (default: %(default)s)")
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
         study = Study(options.set, options.data, Path(folder), options.threads)
-        result = measure_set(options.set, study, options.trials, options.seeds)
+        result = measure_set(options.set, study, options.trials, options.seeds, options.systems)
     stem = options.results / f"public-{options.set}"
     stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
     stem.with_suffix(".md").write_text(format_markdown(result))

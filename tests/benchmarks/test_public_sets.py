@@ -64,6 +64,9 @@ def test_seeds_are_averaged_and_compared_row_by_row(monkeypatch):
     assert systems["Ridge, defaults"]["runs"] == 1
     assert "Wsabie, best setting" not in systems
     assert "Wsabie, 300 dimensions" not in systems
+    systems = public_sets.measure_set("bibtex", study, 1, 2, ["Ridge", "Wsabie"])["systems"]
+    assert systems.keys() == {"Ridge, defaults", "Wsabie, defaults"}
+    assert "AutoRanker, defaults minus it" not in systems["Ridge, defaults"]
 
 
 def test_the_table_shows_losses_and_gaps_of_the_published_figures():
