@@ -11,7 +11,10 @@ from pathlib import Path
 
 from benchmarks.machine import describe_machine
 
-TOPICS = ("readers", "tags", "features", "ranking", "storage", "evaluation", "vocabulary", "jobs", "limits")
+TOPICS = (
+    "readers", "tags", "features", "ranking", "storage", "evaluation", "vocabulary", "jobs", "limits", "words",
+    "models",
+)  # fmt: skip
 
 
 def main() -> None:

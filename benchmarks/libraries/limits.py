@@ -6,23 +6,31 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from PIL import Image
+from pyarrow import parquet
+from scipy.sparse import csr_matrix
 
 from benchmarks.libraries.measure import Work, compare
+from wsabie.core.validation import convert_to_csr
 from wsabie.features.encoders.onnx_graph_check import check_graph
 from wsabie.features.images.image_decoder import decode_image
+from wsabie.io.formats.parquet_tables import open_parquet_table
 from wsabie.io.parsers.text_files import open_decompressed
 from wsabie.io.parsers.xml_elements import parse_xml
 
 SCANS, SIDE, EXPANDED, ENTITIES, LETTERS = 200, 4000, 256 << 20, 100, 60_000
+COPIES, NONZEROS = 20_000_000, 10_000_000
 
 
 def run(folder: Path) -> None:
-    """Open a picture of many scans, a text that expands, an XML file of entities and a network that loops."""
+    """Open files that expand or loop, and a sparse matrix that points outside of itself."""
     _compare_pictures()
     _compare_texts(folder / "rows.txt.gz")
     _compare_elements()
     _compare_networks()
+    _compare_tables(folder / "rows.parquet")
+    _compare_matrices()
 
 
 def _attempt(work: Callable[[], object]) -> Work:
@@ -127,3 +135,41 @@ def _compare_networks() -> None:
         return _attempt(lambda: library.checker.check_model(content, full_check=True))
 
     compare(f"ONNX network of {len(content)} bytes that loops 2^62 times", {"ours": ours, "onnx": onnx}, str)
+
+
+def _compare_tables(path: Path) -> None:
+    starts = pa.array(np.arange(0, COPIES + 1, COPIES // 100, dtype=np.int32))
+    values = pa.ListArray.from_arrays(starts, pa.array(np.zeros(COPIES, np.float32)))
+    parquet.write_table(pa.table({"features": values}), path, compression="zstd")
+
+    def ours() -> Work:
+        return _attempt(lambda: sum(1 for _ in open_parquet_table(path).iterate_batches(["features"], 100)))
+
+    def arrow() -> Work:
+        return _attempt(lambda: parquet.read_table(path))
+
+    def polars() -> Work:
+        import polars as library
+
+        return _attempt(lambda: library.read_parquet(path))
+
+    title = f"Parquet of {path.stat().st_size / 1e3:.0f} kB with {COPIES:,} copies of one number"
+    compare(title, {"ours": ours, "pyarrow": arrow, "polars": polars}, str, with_memory=False)
+
+
+def _compare_matrices() -> None:
+    indices = np.zeros(NONZEROS, np.int32)
+    indices[-1] = 1_000_000
+    matrix = csr_matrix((np.ones(NONZEROS, np.float32), indices, np.array([0, NONZEROS])), (1, 10))
+
+    def scikit() -> Work:
+        from sklearn.utils import check_array
+
+        return _attempt(lambda: check_array(matrix, accept_sparse="csr"))
+
+    entrants = {
+        "ours": lambda: _attempt(lambda: convert_to_csr(matrix, "X")),
+        "scipy check_format": lambda: _attempt(matrix.check_format),
+        "scikit-learn check_array": scikit,
+    }
+    compare(f"a column outside of a matrix of {NONZEROS:,} numbers", entrants, str)

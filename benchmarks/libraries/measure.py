@@ -20,7 +20,12 @@ Entrants: TypeAlias = Mapping[str, Callable[[], Work]]
 
 
 def compare(
-    title: str, entrants: Entrants, note: Callable[[object], str] = lambda _: "", *, with_memory: bool = True
+    title: str,
+    entrants: Entrants,
+    note: Callable[[object], str] = lambda _: "",
+    *,
+    with_memory: bool = True,
+    repeats: int = REPEATS,
 ) -> None:
     """Print medians of processor time, growth of memory, and a note on each result; leave out what is not installed.
 
@@ -37,7 +42,7 @@ def compare(
             works.pop(name, None)
     peaks = {name: measure_peak(work) if with_memory else math.nan for name, work in works.items()}
     seconds: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         for name, work in works.items():
             start = read_clock()
             work()

@@ -1,6 +1,10 @@
 """Rows on disk that training reads in blocks, single tensors, and files that are replaced whole."""
 
+import json
 import os
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +12,27 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.libraries.measure import Work, compare
+from wsabie.collection.db.sqlite_file import copy_file
 from wsabie.io.records import FeatureTable
 from wsabie.io.row_streams import InMemoryStream
-from wsabie.io.shards.shard_folder import open_shard_folder
+from wsabie.io.shards.shard_folder import ShardEntry, ShardNames, open_shard_folder
 from wsabie.storage.atomic_files import write_bytes
 from wsabie.storage.column_files import ColumnTable, ListColumn, map_columns, write_columns
 from wsabie.storage.model_folder import ModelState, open_model_folder, save_model_folder
+from wsabie.storage.schema_validation import parse_json
 from wsabie.workflows.shard_runs import ShardOptions
 from wsabie.workflows.shard_writer import write_shards
 
 ROWS, FEATURES, NONZEROS, BLOCK, GROUP = 40_000, 10_000, 100, 64, 1024
+ITEMS, SHARDS = 100_000, 1_000
+
+
+@dataclass(frozen=True)
+class ShardDocument:
+    """Entries and names of shards, as their manifest has them."""
+
+    entries: list[ShardEntry]
+    names: ShardNames
 
 
 def run(folder: Path) -> None:
@@ -29,6 +44,8 @@ def run(folder: Path) -> None:
     _compare_blocks(folder, indices, values)
     _compare_tensors(folder, values)
     _compare_files(folder)
+    _compare_backups(folder)
+    _compare_schemas()
 
 
 def _compare_blocks(folder: Path, indices: Any, values: Any) -> None:
@@ -160,3 +177,50 @@ def _compare_files(folder: Path) -> None:
         return work
 
     compare("replace 10 files of 100 KB", {"ours": ours, "atomicwrites": atomicwrites})
+
+
+def _compare_backups(folder: Path) -> None:
+    source, target = folder / "source.db", folder / "copy.db"
+    with closing(sqlite3.connect(source)) as database, database:
+        database.execute("PRAGMA journal_mode = wal")
+        database.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, path TEXT UNIQUE, hash TEXT)")
+        rows = ((f"folder {n // 100}/picture {n}.jpg", f"{n * 2654435761 % (1 << 128):032x}") for n in range(ITEMS))
+        database.executemany("INSERT INTO items (path, hash) VALUES (?, ?)", rows)
+
+    def copy(write: Work) -> Work:
+        def work() -> str:
+            target.write_bytes(b"")
+            write()
+            return f"{target.stat().st_size / 1e6:.1f} MB"
+
+        return work
+
+    def vacuum() -> None:
+        with closing(sqlite3.connect(source)) as database:
+            database.execute("VACUUM INTO ?", (str(target),))
+
+    entrants = {"ours": lambda: copy(lambda: copy_file(source, target)), "SQLite VACUUM INTO": lambda: copy(vacuum)}
+    compare(f"a copy of a database of {ITEMS:,} rows", entrants, str)
+
+
+def _compare_schemas() -> None:
+    entry: dict[str, object] = {
+        "file": "rows.safetensors",
+        "rows": 64,
+        "nonzeros": 6400,
+        "bytes": 9,
+        "sha256": "0" * 64,
+    }
+    names = {"label_names": ["sea"], "feature_names": None}
+    content = json.dumps({"entries": [entry] * SHARDS, "names": names}).encode()
+
+    def ours() -> Work:
+        return lambda: parse_json(ShardDocument, content, "shards.json", "")
+
+    def pydantic() -> Work:
+        from pydantic import TypeAdapter
+
+        adapter = TypeAdapter(ShardDocument)
+        return lambda: adapter.validate_json(content, strict=True)
+
+    compare(f"read and check {SHARDS:,} entries of shards", {"ours": ours, "pydantic": pydantic})
