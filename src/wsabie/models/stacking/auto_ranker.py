@@ -199,8 +199,10 @@ class AutoRanker(HoldoutModel):
         Share of the rows that is held out, once; None: as `Fusion` holds them out.
     budget : float, default 6.0
         Time of all trainings, as a multiple of one of `Wsabie()`; two seconds are always allowed.
-    threads : int or None
+    threads : int or None, default None
+        Threads of candidates that have this parameter; None uses every core that this process may use.
     seed : int, default 0
+        Seed of the held-out rows, and of candidates that have a seed.
 
     Attributes
     ----------
